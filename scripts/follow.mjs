@@ -1,0 +1,35 @@
+import { spawn } from 'node:child_process'
+import { constants } from 'node:os'
+import { root } from './setup.mjs'
+
+const quietMs = 500
+
+/** Runs a Node program in our place: it has our terminal and our signals, and its exit code is the answer. */
+export function follow(args, env = {}) {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit', env: { ...process.env, ...env } })
+  const stopPassing = passSignals(child)
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code, signal) => {
+      stopPassing()
+      resolve(code ?? 128 + (constants.signals[signal] ?? 0))
+    })
+  })
+}
+
+function passSignals(child) {
+  const lastAt = {}
+  const pass = (signal) => {
+    // Ctrl-C reaches everything in the terminal's foreground by itself; a second SIGINT would read as "at once".
+    if (signal === 'SIGINT' && process.stdin.isTTY) return
+    // npm passes on what we were sent as well, so that one signal to the group arrives here twice.
+    if (Date.now() - (lastAt[signal] ?? 0) < quietMs) return
+    lastAt[signal] = Date.now()
+    child.kill(signal)
+  }
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
+  for (const signal of signals) process.on(signal, pass)
+  return () => {
+    for (const signal of signals) process.off(signal, pass)
+  }
+}
