@@ -3,9 +3,13 @@ import { spawnSync } from 'node:child_process'
 import { generators } from './generators.mjs'
 import { build, install, main, root, SetupError, seconds } from './setup.mjs'
 
+const colors = `--colors=${process.stdout.isTTY ? 'force' : 'off'}`
 const checks = [
   { name: 'build', run: buildStep },
-  { name: 'lint and format', run: () => node('node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings') },
+  {
+    name: 'lint and format',
+    run: () => node('node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', colors),
+  },
   { name: 'types', run: () => node('node_modules/typescript/bin/tsc', '--noEmit', '-p', 'tsconfig.json') },
   { name: 'layers', run: () => node('scripts/layers.mjs') },
   { name: 'lock', run: () => node('scripts/lock.mjs') },

@@ -3,6 +3,7 @@ import { constants } from 'node:os'
 import { root } from './setup.mjs'
 
 const quietMs = 500
+const lookMs = 200
 
 /** Runs a Node program in our place: it has our terminal and our signals, and its exit code is the answer. */
 export function follow(args, env = {}) {
@@ -29,7 +30,22 @@ function passSignals(child) {
   }
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
   for (const signal of signals) process.on(signal, pass)
+  const watch = watchShell(() => pass('SIGTERM'))
   return () => {
+    clearInterval(watch)
     for (const signal of signals) process.off(signal, pass)
   }
+}
+
+// npm puts a shell between itself and us, and a SIGTERM to npm may kill that shell without our hearing of it. Whoever
+// stopped npm wanted us to stop.
+function watchShell(onGone) {
+  if (!process.env.npm_lifecycle_event) return undefined
+  const shell = process.ppid
+  const watch = setInterval(() => {
+    if (process.ppid === shell) return
+    clearInterval(watch)
+    onGone()
+  }, lookMs)
+  return watch
 }
