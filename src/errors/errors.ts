@@ -1,0 +1,72 @@
+/** Every error code that Holdfast can answer with: its HTTP status and what it means. Codes are API. */
+export const errorCodes = {
+  input_invalid: { status: 422, meaning: 'The input does not match the schema of its kind.' },
+  input_too_large: { status: 413, meaning: 'The input is larger than the configured limit.' },
+  not_storable: { status: 422, meaning: 'A value holds something that JSON in Postgres cannot hold.' },
+  output_invalid: { status: 500, meaning: 'A stage returned something that cannot be stored.' },
+  output_too_large: { status: 500, meaning: 'A stage returned more than the configured limit.' },
+  option_invalid: { status: 422, meaning: 'An option of a call has a wrong value.' },
+  key_conflict: { status: 422, meaning: 'This idempotency key was used before with another kind or input.' },
+  unknown_kind: { status: 404, meaning: 'No kind of that name is known here.' },
+  kind_invalid: { status: 500, meaning: 'A job definition is wrong.' },
+  id_invalid: { status: 400, meaning: 'That is not a job id.' },
+  job_not_found: { status: 404, meaning: 'There is no job with that id.' },
+  move_illegal: { status: 409, meaning: 'The job is in a state that does not allow this.' },
+  job_failed: { status: 409, meaning: 'The job failed, so there is no result.' },
+  job_cancelled: { status: 409, meaning: 'The job was cancelled, so there is no result.' },
+  result_timeout: { status: 504, meaning: 'The job was not final within the time that the caller gave.' },
+  timeout: { status: 500, meaning: 'A stage ran longer than its time-out.' },
+  handler_failed: { status: 500, meaning: 'A stage threw an error.' },
+  permanent: { status: 500, meaning: 'A stage threw an error that no retry can mend.' },
+  crashed: { status: 500, meaning: 'The worker of this attempt was lost.' },
+  quarantined: { status: 500, meaning: 'The job lost more workers than its crash budget allows.' },
+  config_invalid: { status: 500, meaning: 'A setting, or the relation of two settings, is wrong.' },
+  database_unreachable: { status: 503, meaning: 'The database cannot be reached or refuses us.' },
+  database_unsupported: { status: 500, meaning: 'The database server is too old.' },
+  schema_missing: { status: 503, meaning: 'The database has no Holdfast schema yet.' },
+  schema_older: { status: 503, meaning: 'The database schema is older than this program.' },
+  schema_newer: { status: 503, meaning: 'The database schema is newer than this program.' },
+  schema_changed: { status: 500, meaning: 'A migration that was already applied differs from its file.' },
+  embedded_unavailable: { status: 500, meaning: 'There is no embedded Postgres for this platform.' },
+  embedded_start_failed: { status: 500, meaning: 'The embedded Postgres did not start.' },
+  data_folder_in_use: { status: 500, meaning: 'Another process uses this data folder.' },
+  data_folder_version: { status: 500, meaning: 'The data folder belongs to another major version of Postgres.' },
+  data_folder_unusable: { status: 500, meaning: 'The data folder cannot be used.' },
+  module_invalid: { status: 500, meaning: 'The module with the job definitions cannot be loaded.' },
+  not_running: { status: 503, meaning: 'This part of Holdfast was stopped or never started.' },
+} as const satisfies Record<string, { status: number; meaning: string }>
+
+/** The code of an error. */
+export type ErrorCode = keyof typeof errorCodes
+
+/** The one error class of Holdfast: a stable code, and a message that says what happened and what to do. */
+export class HoldfastError extends Error {
+  readonly code: ErrorCode
+  readonly details: Record<string, unknown> | undefined
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: Record<string, unknown> } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'HoldfastError'
+    this.code = code
+    this.details = options.details
+  }
+
+  /** The HTTP status that fits this error. */
+  get status(): number {
+    return errorCodes[this.code].status
+  }
+}
+
+/** Throw this from a handler when no retry can help: the attempt fails at once, whatever retries are left. */
+export class PermanentError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'PermanentError'
+  }
+}
+
+/** The message of anything that was thrown, in one line of bounded length. */
+export function messageOf(thrown: unknown): string {
+  const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown)
+  return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
+}

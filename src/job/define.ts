@@ -1,0 +1,224 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { HoldfastError } from '../errors/errors.ts'
+import type { JobId } from './id.ts'
+import type { Stored } from './stored.ts'
+
+/** Any schema library that speaks Standard Schema: Zod, Valibot, ArkType and others. */
+export type Schema<In = unknown, Out = unknown> = StandardSchemaV1<In, Out>
+
+/** Why a handler's signal fired. */
+export type AbortReason = 'timeout' | 'cancelled' | 'lease_lost' | 'shutdown'
+
+/** What a handler is given. */
+export interface StageContext<Input = unknown, Outputs = Record<string, unknown>> {
+  readonly job: {
+    readonly id: JobId
+    readonly kind: string
+    readonly tenant: string
+    readonly queue: string
+    readonly submittedAt: Date
+  }
+  /** The stage that runs. */
+  readonly stage: string
+  /** The number of this attempt. It only ever grows, and fences every write: pass it on to systems that can check it. */
+  readonly attempt: number
+  readonly input: Input
+  /** What the earlier stages returned. */
+  readonly outputs: Outputs
+  /** Fires on time-out, cancel, lost lease and shutdown; `signal.reason` is an AttemptAborted that says which. */
+  readonly signal: AbortSignal
+  /** Says how far this attempt is. Cheap: reports are grouped, and the last one wins. */
+  progress(done: number, total?: number, note?: string): void
+  /** Writes a line into the job's timeline, fenced like every write. */
+  log(message: string, data?: Record<string, unknown>): void
+}
+
+/** How long to wait before the next attempt: base × factor^failures, at most max, with jitter. */
+export interface Backoff {
+  baseMs?: number
+  factor?: number
+  maxMs?: number
+}
+
+/** One durable step of a kind. */
+export interface Stage<Name extends string, Input, Earlier, Output, Optional extends boolean = boolean> {
+  readonly name: Name
+  /** If an optional stage fails for good, the job ends `partial` and the earlier outputs stay readable. */
+  readonly optional?: Optional
+  /** How many failures are retried. */
+  readonly retries?: number
+  readonly timeoutMs?: number
+  readonly backoff?: Backoff
+  readonly run: (ctx: StageContext<Input, Earlier>) => Output | Promise<Output>
+}
+
+/** A stage whose types are known only to its kind. */
+// biome-ignore lint/suspicious/noExplicitAny: a handler takes its own context; only its kind knows which
+export type AnyStage = Stage<string, any, any, unknown>
+
+/** A kind of job, as `defineJob` makes it. The type parameters carry what callers put in and get out. */
+export interface JobDefinition<
+  Kind extends string = string,
+  Input = never,
+  Outputs = unknown,
+  Output = unknown,
+  CanBePartial extends boolean = boolean,
+> {
+  readonly kind: Kind
+  readonly queue: string
+  readonly priority: number
+  readonly crashBudget: number | undefined
+  readonly input: Schema | undefined
+  readonly stages: readonly AnyStage[]
+  /** Carries types only; holds nothing. */
+  readonly types?: { input: (input: Input) => void; outputs: Outputs; output: Output; canBePartial: CanBePartial }
+}
+
+/** A kind whose types do not matter where it stands. */
+export type AnyJob = JobDefinition<string, never, unknown, unknown, boolean>
+
+/** What a caller submits for a kind. */
+export type InputOf<J> = J extends { types?: { input: (input: infer I) => void } } ? I : never
+/** What the stages of a kind return, by stage. */
+export type OutputsOf<J> = J extends { types?: { outputs: infer O } } ? O : never
+/** What the last stage of a kind returns. */
+export type OutputOf<J> = J extends { types?: { output: infer O } } ? O : never
+/** Whether a kind has an optional stage. */
+export type CanBePartial<J> = J extends { types?: { canBePartial: infer C } } ? C : never
+
+interface Common<S extends Schema> {
+  /** What an input must look like; checked at submit, and again before a handler sees it. */
+  input?: S
+  /** The queue that its jobs wait in. Default: `default`. */
+  queue?: string
+  /** 1 (first) to 4 (last). Default: 2. */
+  priority?: number
+  /** How many workers a job may lose before it is quarantined. Default: the `crashBudget` setting. */
+  crashBudget?: number
+}
+
+type In<S extends Schema> = StandardSchemaV1.InferInput<S>
+type Out<S extends Schema> = StandardSchemaV1.InferOutput<S>
+type Of<Name extends string, Output> = [Name] extends [never] ? unknown : { readonly [N in Name]: Stored<Output> }
+type Known<T> = [T] extends [never] ? false : true
+type Last<Names extends unknown[], Values extends unknown[]> = Names extends [infer N, ...infer NS]
+  ? Values extends [infer V, ...infer VS]
+    ? Known<N> extends true
+      ? V
+      : Last<NS, VS>
+    : never
+  : never
+
+/** Defines a kind with one stage. */
+export function defineJob<K extends string, S extends Schema, O>(
+  kind: K,
+  definition: Common<S> & Omit<Stage<'run', Out<S>, unknown, O>, 'name' | 'optional'> & { stages?: undefined },
+): JobDefinition<K, In<S>, Of<'run', O>, Stored<O>, false>
+/** Defines a kind with up to six stages, each durable: its output is committed before the next one begins. */
+export function defineJob<
+  K extends string,
+  S extends Schema,
+  N1 extends string,
+  O1,
+  Q1 extends boolean = false,
+  N2 extends string = never,
+  O2 = never,
+  Q2 extends boolean = false,
+  N3 extends string = never,
+  O3 = never,
+  Q3 extends boolean = false,
+  N4 extends string = never,
+  O4 = never,
+  Q4 extends boolean = false,
+  N5 extends string = never,
+  O5 = never,
+  Q5 extends boolean = false,
+  N6 extends string = never,
+  O6 = never,
+  Q6 extends boolean = false,
+>(
+  kind: K,
+  definition: Common<S> & {
+    run?: undefined
+    stages: readonly [
+      Stage<N1, Out<S>, unknown, O1, Q1>,
+      Stage<N2, Out<S>, Of<N1, O1>, O2, Q2>?,
+      Stage<N3, Out<S>, Of<N1, O1> & Of<N2, O2>, O3, Q3>?,
+      Stage<N4, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3>, O4, Q4>?,
+      Stage<N5, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4>, O5, Q5>?,
+      Stage<N6, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5>, O6, Q6>?,
+    ]
+  },
+): JobDefinition<
+  K,
+  In<S>,
+  Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5> & Of<N6, O6>,
+  Stored<Last<[N6, N5, N4, N3, N2, N1], [O6, O5, O4, O3, O2, O1]>>,
+  Q1 | Q2 | Q3 | Q4 | Q5 | Q6 extends false ? false : true
+>
+export function defineJob(
+  kind: string,
+  definition: Common<Schema> & Partial<AnyStage> & { stages?: readonly (AnyStage | undefined)[] | undefined },
+): AnyJob {
+  const { input, queue = 'default', priority = 2, crashBudget, stages: given, ...alone } = definition
+  const stages = given ? given.filter((stage) => stage !== undefined) : [{ ...alone, name: 'run' } as AnyStage]
+  const job = { kind, queue, priority, crashBudget, input, stages }
+  const problem = definitionProblem(job)
+  if (problem) throw new HoldfastError('kind_invalid', `Kind ${JSON.stringify(kind)} ${problem}`)
+  return job
+}
+
+const nameShape = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$/
+
+/** Whether a word can name a kind, a queue, a stage or a tenant. */
+export function isName(word: unknown): word is string {
+  return typeof word === 'string' && nameShape.test(word)
+}
+
+/** Whether a number can be a priority: 1 is served first, 4 last. */
+export function isPriority(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 4
+}
+
+/** Every priority, first served first. */
+export const priorities = [1, 2, 3, 4] as const
+
+const nameRule = 'use up to 100 letters, digits, and any of _ . : -, beginning with a letter or digit'
+
+function definitionProblem(job: AnyJob): string | undefined {
+  if (!isName(job.kind)) return `has a name that cannot be used; ${nameRule}.`
+  if (!isName(job.queue)) return `has the queue ${JSON.stringify(job.queue)}; ${nameRule}.`
+  if (!isPriority(job.priority)) return `has priority ${job.priority}; use 1 (first) to 4 (last).`
+  if (
+    job.crashBudget !== undefined &&
+    !(Number.isInteger(job.crashBudget) && job.crashBudget >= 0 && job.crashBudget <= 1000)
+  )
+    return `has crashBudget ${job.crashBudget}; use a whole number from 0 to 1000.`
+  if (job.input !== undefined && typeof job.input?.['~standard']?.validate !== 'function')
+    return 'has an input that is no Standard Schema; pass a schema of Zod, Valibot, ArkType or the like.'
+  if (job.stages.length === 0) return 'has no stages; give it `run`, or `stages` with at least one.'
+  const names = job.stages.map((stage) => stage.name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice) return `has two stages named ${JSON.stringify(twice)}; each needs a name of its own.`
+  return job.stages.map(stageProblem).find((problem) => problem !== undefined)
+}
+
+function stageProblem(stage: AnyStage): string | undefined {
+  const where = `has a stage ${JSON.stringify(stage.name)}`
+  if (!isName(stage.name)) return `${where} whose name cannot be used; ${nameRule}.`
+  if (typeof stage.run !== 'function') return `${where} without a \`run\` function.`
+  if (stage.retries !== undefined && !(Number.isInteger(stage.retries) && stage.retries >= 0))
+    return `${where} with retries ${stage.retries}; use a whole number from 0.`
+  if (
+    stage.timeoutMs !== undefined &&
+    !(Number.isFinite(stage.timeoutMs) && stage.timeoutMs > 0 && stage.timeoutMs <= longestTimeoutMs)
+  )
+    return `${where} with timeoutMs ${stage.timeoutMs}; use milliseconds from 1 to ${longestTimeoutMs} (24 days).`
+  for (const [name, value] of Object.entries(stage.backoff ?? {}))
+    if (!(Number.isFinite(value) && value >= (name === 'factor' ? 1 : 0)))
+      return `${where} with backoff.${name} ${value}; use a positive number.`
+  return undefined
+}
+
+/** The longest time-out that a timer can hold. */
+const longestTimeoutMs = 2_000_000_000

@@ -1,0 +1,22 @@
+import { uuidv7 } from 'uuidv7'
+
+/** The id of a job: a UUID of version 7, so ids sort by the time of their submit. */
+export type JobId = string & { readonly brand: 'JobId' }
+
+const shape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** A fresh job id. */
+export function freshJobId(): JobId {
+  return uuidv7() as JobId
+}
+
+/** The id in a word from outside; null if it is none. */
+export function parseJobId(word: string): JobId | null {
+  return shape.test(word) ? (word.toLowerCase() as JobId) : null
+}
+
+/** The right to write about one attempt of a job: whoever holds a lower number than the row was overtaken. */
+export interface Fence {
+  readonly id: JobId
+  readonly attempt: number
+}
