@@ -1,0 +1,89 @@
+import pg from 'pg'
+import { connectionOptions, describe } from './connection.ts'
+import { type Statement, textOf } from './sql.ts'
+
+/** Runs statements: on a connection of the pool, inside one transaction, or inside a transaction that the caller owns. */
+export interface Runner {
+  run<P, Row>(statement: Statement<P, Row>, params: P): Promise<Row[]>
+}
+
+/** The database as the rooms see it. It decides everything durable. */
+export interface Store extends Runner {
+  /** Runs `work` in one transaction: all of it commits, or nothing does. */
+  transaction<T>(work: (runner: Runner) => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+/** Anything that can run a query with numbered parameters: a `pg` client, or an adapter around another library's transaction. */
+export interface Queryable {
+  query(text: string, values: unknown[]): Promise<{ rows: unknown[] }>
+}
+
+/** What it takes to reach the database. */
+export interface Access {
+  url: string
+  poolSize: number
+  /** Whether the URL leads through a transaction pooler, where named statements and session state do not last. */
+  isPooled: boolean
+  statementTimeoutMs: number
+}
+
+/** Opens the store. Connections are made when first needed. */
+export function openStore(access: Access): Store {
+  const pool = new pg.Pool({
+    ...connectionOptions(access.url),
+    max: access.poolSize,
+    query_timeout: access.statementTimeoutMs,
+    idleTimeoutMillis: 30_000,
+  })
+  // an idle connection that breaks is replaced when next needed; without a listener it would end the process
+  pool.on('error', () => {})
+  const isNamed = !access.isPooled
+  let closing: Promise<void> | undefined
+  return {
+    run: (statement, params) =>
+      runOn(pool, statement, params, isNamed).catch((error) => Promise.reject(describe(error, access.url))),
+    transaction: (work) =>
+      inTransaction(pool, work, isNamed).catch((error) => Promise.reject(describe(error, access.url))),
+    close: () => {
+      closing ??= pool.end()
+      return closing
+    },
+  }
+}
+
+/** A runner inside a transaction that the caller owns, begins and ends. */
+export function runnerIn(tx: Queryable): Runner {
+  return { run: (statement, params) => runOn(tx, statement, params, false) }
+}
+
+interface NamedQueryable {
+  query(query: { name?: string; text: string; values: unknown[] }): Promise<{ rows: unknown[] }>
+}
+
+async function runOn<P, Row>(
+  on: Queryable | NamedQueryable | pg.Pool | pg.ClientBase,
+  statement: Statement<P, Row>,
+  params: P,
+  isNamed: boolean,
+): Promise<Row[]> {
+  const piece = statement.build(params)
+  const text = `/* ${statement.name} */ ${textOf(piece)}`
+  if (!isNamed) return (await (on as Queryable).query(text, [...piece.values])).rows as Row[]
+  return (await (on as NamedQueryable).query({ name: statement.name, text, values: [...piece.values] })).rows as Row[]
+}
+
+async function inTransaction<T>(pool: pg.Pool, work: (runner: Runner) => Promise<T>, isNamed: boolean): Promise<T> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    const result = await work({ run: (statement, params) => runOn(client, statement, params, isNamed) })
+    await client.query('commit')
+    client.release()
+    return result
+  } catch (error) {
+    // the connection's state is unknown now: dropping it rolls back whatever is open, which a `rollback` might not reach
+    client.release(true)
+    throw error
+  }
+}
