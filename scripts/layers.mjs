@@ -9,7 +9,8 @@ import ts from 'typescript'
 const groups = [
   ['errors'],
   ['job', 'config', 'service'],
-  ['store', 'bus'],
+  ['store'],
+  ['bus'],
   ['submit', 'settle', 'stage', 'barrier', 'events', 'leader'],
   ['worker', 'reaper', 'webhooks'],
   ['engine'],

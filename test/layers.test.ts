@@ -42,8 +42,8 @@ const violations: [name: string, files: Record<string, string>, line: string][] 
   ],
   [
     'an import of a stranger',
-    { 'store/store.ts': `import type { Bus } from '../bus/bus.ts'` },
-    'src/store/store.ts:1 store and bus stand side by side, and rooms side by side are strangers.',
+    { 'submit/submit.ts': `import type { Bus } from '../settle/settle.ts'` },
+    'src/submit/submit.ts:1 submit and settle stand side by side, and rooms side by side are strangers.',
   ],
   [
     'a re-export to the right',
