@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto'
+import type { Config } from '../config/config.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import { type AnyJob, isName, isPriority } from '../job/define.ts'
+import { freshJobId, type JobId } from '../job/id.ts'
+import { encodeStorable } from '../job/storable.ts'
+
+/** What a caller may say about one job. */
+export interface SubmitOptions {
+  /** The same key and input give the same job, however often it is submitted. */
+  key?: string
+  /** Who it is for. Default: `default`. */
+  tenant?: string
+  /** Not before this time. */
+  runAt?: Date
+  /** Not before so many milliseconds from now, by the database's clock. */
+  delayMs?: number
+  /** 1 (first) to 4 (last); default: the kind's. */
+  priority?: number
+  /** Anything small that should travel with the job. */
+  meta?: Record<string, unknown>
+}
+
+/** A job that was checked and is ready to be written. */
+export interface PreparedJob {
+  id: JobId
+  kind: string
+  queue: string
+  tenant: string
+  priority: number
+  crashBudget: number
+  delayMs: number
+  runAt: Date | null
+  key: string | null
+  fingerprint: string | null
+  input: string
+  meta: string | null
+}
+
+/** Checks an input and its options; what is wrong is told before anything is written. */
+export async function prepare(
+  config: Config,
+  job: AnyJob,
+  input: unknown,
+  options: SubmitOptions = {},
+): Promise<PreparedJob> {
+  if (job.input) await checkInput(job, input)
+  const json = encode(input === undefined && !job.input ? null : input, 'input')
+  const bytes = Buffer.byteLength(json)
+  if (bytes > config.maxInputBytes)
+    throw new HoldfastError(
+      'input_too_large',
+      `The input of kind ${job.kind} is ${bytes} bytes; the limit is ${config.maxInputBytes} (setting maxInputBytes). Store large data elsewhere and submit a reference.`,
+    )
+  checkOptions(options)
+  return {
+    id: freshJobId(),
+    kind: job.kind,
+    queue: job.queue,
+    tenant: options.tenant ?? 'default',
+    priority: options.priority ?? job.priority,
+    crashBudget: job.crashBudget ?? config.crashBudget,
+    delayMs: options.delayMs ?? 0,
+    runAt: options.runAt ?? null,
+    key: options.key ?? null,
+    fingerprint: options.key === undefined ? null : fingerprintOf(job.kind, json),
+    input: json,
+    meta: options.meta === undefined ? null : encode(options.meta, 'meta'),
+  }
+}
+
+async function checkInput(job: AnyJob, input: unknown): Promise<void> {
+  const checked = await job.input?.['~standard'].validate(input)
+  if (!checked?.issues) return
+  const issues = checked.issues.map((issue) => ({ path: pathOf(issue.path), message: issue.message }))
+  const told = issues.slice(0, 5).map(({ path, message }) => (path ? `${path}: ${message}` : message))
+  throw new HoldfastError('input_invalid', `The input does not fit kind ${job.kind}: ${told.join('; ')}.`, {
+    details: { issues },
+  })
+}
+
+function pathOf(path: readonly (PropertyKey | { key: PropertyKey })[] = []): string {
+  return path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+}
+
+function encode(value: unknown, name: string): string {
+  const encoded = encodeStorable(value, name)
+  if ('json' in encoded) return encoded.json
+  throw new HoldfastError('not_storable', `${encoded.path} ${encoded.problem}.`, { details: { ...encoded } })
+}
+
+function checkOptions(options: SubmitOptions): void {
+  const { key, tenant, runAt, delayMs, priority } = options
+  if (
+    key !== undefined &&
+    !(typeof key === 'string' && key.length > 0 && key.length <= 300 && 'json' in encodeStorable(key, 'key'))
+  )
+    refuse('key must be a text of 1 to 300 characters without NUL', key)
+  if (tenant !== undefined && !isName(tenant))
+    refuse('tenant must be up to 100 letters, digits and any of _ . : -', tenant)
+  if (priority !== undefined && !isPriority(priority)) refuse('priority must be 1 (first) to 4 (last)', priority)
+  if (runAt !== undefined && delayMs !== undefined) refuse('only one of runAt and delayMs can be given', 'both')
+  if (runAt !== undefined && !(runAt instanceof Date && Math.abs(runAt.getTime()) <= farthestMs))
+    refuse('runAt must be a valid Date before the year 10000', runAt)
+  if (delayMs !== undefined && !(Number.isFinite(delayMs) && delayMs >= 0 && delayMs <= 3_153_600_000_000))
+    refuse('delayMs must be milliseconds from 0 to 100 years', delayMs)
+}
+
+const farthestMs = Date.UTC(9999, 11, 31)
+
+function refuse(rule: string, value: unknown): never {
+  throw new HoldfastError('option_invalid', `The option ${rule}, not ${JSON.stringify(value) ?? String(value)}.`)
+}
+
+function fingerprintOf(kind: string, json: string): string {
+  return createHash('sha256')
+    .update(kind)
+    .update('\n')
+    .update(canonical(JSON.parse(json)))
+    .digest('base64')
+}
+
+/** The same text for equal values, in whatever order their keys were written. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${entries.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(',')}}`
+}
