@@ -1,0 +1,26 @@
+import type { ErrorCode } from '../errors/errors.ts'
+import type { Fence } from '../job/id.ts'
+
+/** What went wrong, as it is stored and shown. */
+export interface JobError {
+  code: ErrorCode
+  message: string
+  stack?: string
+}
+
+/** How an attempt ended. */
+export type Outcome =
+  | { move: 'finish'; stageName: string; output: string | null }
+  | { move: 'advance'; stageName: string; output: string | null }
+  | { move: 'retry'; error: JobError; delayMs: number }
+  | { move: 'fail'; error: JobError; isOptional: boolean }
+  | { move: 'release' }
+
+/** The outcome of one attempt, with the fence that allows to write it. */
+export interface Settlement {
+  fence: Fence
+  outcome: Outcome
+}
+
+/** What a settle answers. `lease_lost`: another worker owns the job, or somebody cancelled it; nothing was written. */
+export type Settled = 'settled' | 'lease_lost'

@@ -1,0 +1,177 @@
+import type { Fence } from '../job/id.ts'
+import type { FinalState, MoveName } from '../job/machine.ts'
+import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
+import { wakeIdle } from '../store/wake.sql.ts'
+
+interface Ended {
+  fences: Fence[]
+  sessionId: number
+  /** One per fence: the output as JSON text, or null. */
+  outputs: (string | null)[]
+  stageNames: string[]
+}
+
+interface Erred {
+  fences: Fence[]
+  sessionId: number
+  /** One per fence: the error as JSON text. */
+  errors: string[]
+}
+
+const ids = (fences: Fence[]) => fences.map((fence) => fence.id)
+const attempts = (fences: Fence[]) => fences.map((fence) => fence.attempt)
+
+/** The rows that these fences still own, moved from the live table to the finished one, with their event. */
+function endJobs(move: MoveName, state: FinalState, mine: Sql, also: Sql): Sql {
+  const failures = raw(move === 'fail' ? 'failures + 1' : 'failures')
+  return sql`
+  with mine as materialized (${mine}),
+  gone as (
+    delete from holdfast.live_job as job
+    using mine
+    where job.id = mine.id and job.attempt = mine.attempt and ${legal(move)}
+    returning job.*, mine.output, mine.name, mine.error
+  ),
+  kept as (
+    insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at, error)
+    select id, kind, queue, tenant, ${target(move, state)}, stage, attempt, ${failures}, crashes, crash_budget, priority, submitted_at, now(), error::json
+    from gone
+  ),
+  announced as (
+    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
+    select ${eventOf(move)}, id, kind, tenant, session_id, attempt, stage, error::json
+    from gone
+  )${also}
+  select id
+  from gone`
+}
+
+const storeOutputs = sql`,
+  stored as (
+    insert into holdfast.stage_output (job_id, stage, name, attempt, output)
+    select id, stage, name, attempt, output::json
+    from gone
+    where output is not null
+    on conflict (job_id, stage) do update set name = excluded.name, attempt = excluded.attempt, at = now(), output = excluded.output
+  )`
+
+/** Ends attempts well, many at a time. A missing row means that its lease was lost and another worker owns the job. */
+export const finishJobs = statement<{ id: string }>()('job.finish', (p: Ended) =>
+  endJobs(
+    'finish',
+    'succeeded',
+    sql`
+    select id, attempt, output, name, null::text as error
+    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[]) as mine (id, attempt, output, name)`,
+    storeOutputs,
+  ),
+)
+
+const erred = (p: Erred) => sql`
+    select id, attempt, error, null::text as output, null::text as name
+    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.errors}::text[]) as mine (id, attempt, error)`
+
+/** Ends attempts in failure, many at a time: retries are spent, or the error is permanent. */
+export const failJobs = statement<{ id: string }>()('job.fail', (p: Erred) =>
+  endJobs('fail', 'failed', erred(p), raw('')),
+)
+
+/** Ends attempts of an optional stage in failure: what the earlier stages returned stays a usable result. */
+export const failOptional = statement<{ id: string }>()('job.fail_optional', (p: Erred) =>
+  endJobs('fail', 'partial', erred(p), raw('')),
+)
+
+/** Commits the outputs of stages and queues their jobs for the next stage. Failures and crashes are counted per stage. */
+export const advanceJobs = statement<{ id: string }>()(
+  'job.advance',
+  (p: Ended) => sql`
+  with mine as materialized (
+    select *
+    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[]) as mine (id, attempt, output, name)
+  ),
+  gone as (
+    update holdfast.live_job as job
+    set state = ${target('advance')}, stage = job.stage + 1, session_id = null, deadline_at = null, failures = 0, crashes = 0, run_at = now()
+    from mine
+    where job.id = mine.id and job.attempt = mine.attempt and ${legal('advance')}
+    returning job.id, job.kind, job.tenant, job.attempt, job.stage - 1 as stage, mine.output, mine.name
+  ),
+  announced as (
+    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage)
+    select ${eventOf('advance')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage
+    from gone
+  )${storeOutputs}
+  select id, ${wakeIdle} as woken
+  from gone`,
+)
+
+/** Queues failed attempts again, each not before its durable backoff has passed. */
+export const retryJobs = statement<{ id: string }>()(
+  'job.retry',
+  (p: Erred & { delaysMs: number[] }) => sql`
+  with mine as materialized (
+    select *
+    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.errors}::text[], ${p.delaysMs}::float8[]) as mine (id, attempt, error, delay_ms)
+  ),
+  back as (
+    update holdfast.live_job as job
+    set state = ${target('retry')}, session_id = null, deadline_at = null, failures = job.failures + 1, run_at = now() + mine.delay_ms * interval '1 ms'
+    from mine
+    where job.id = mine.id and job.attempt = mine.attempt and ${legal('retry')}
+    returning job.id, job.kind, job.tenant, job.attempt, job.stage, mine.error, job.run_at
+  ),
+  announced as (
+    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
+    select ${eventOf('retry')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage,
+      json_build_object('error', error::json, 'runAt', run_at)
+    from back
+  )
+  select id
+  from back`,
+)
+
+/** Gives attempts back unharmed: the worker stops, or holds more than it can start soon. Costs no retry. */
+export const releaseJobs = statement<{ id: string }>()(
+  'job.release',
+  (p: { fences: Fence[]; sessionId: number }) => sql`
+  with mine as materialized (
+    select *
+    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[]) as mine (id, attempt)
+  ),
+  back as (
+    update holdfast.live_job as job
+    set state = ${target('release')}, session_id = null, deadline_at = null
+    from mine
+    where job.id = mine.id and job.attempt = mine.attempt and ${legal('release')}
+    returning job.id, job.kind, job.tenant, job.attempt, job.stage
+  ),
+  announced as (
+    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage)
+    select ${eventOf('release')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage
+    from back
+  )
+  select id, ${wakeIdle} as woken
+  from back`,
+)
+
+/** Which of these attempts have an event of that type already: an earlier try was carried out, only its answer was lost. */
+export const alreadySettled = statement<{ id: string }>()(
+  'event.already',
+  (p: { fences: Fence[]; type: string }) => sql`
+  select mine.id
+  from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[]) as mine (id, attempt)
+  where exists (
+    select
+    from holdfast.event
+    where event.job_id = mine.id and event.attempt = mine.attempt and event.type = ${p.type}
+  )`,
+)
+
+/** Keeps refused writes, for whoever asks later why. */
+export const recordRefusals = statement<never>()(
+  'refusal.record',
+  (p: { fences: Fence[]; sessionId: number; write: string }) => sql`
+  insert into holdfast.refusal (job_id, attempt, session_id, write)
+  select id, attempt, ${p.sessionId}::bigint, ${p.write}::text
+  from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[]) as mine (id, attempt)`,
+)
