@@ -1,0 +1,202 @@
+import type { Config } from '../config/config.ts'
+import type { AbortReason, AnyJob } from '../job/define.ts'
+import type { Outcome } from '../settle/outcome.ts'
+import type { Settler } from '../settle/settle.ts'
+import { type Attempt, failure, makeAttempt, runHandler, timeoutError } from './attempt.ts'
+import type { ClaimedRow } from './claim.sql.ts'
+import type { Pace } from './pace.ts'
+import type { Reports } from './report.ts'
+
+/** The attempts in the hands of a worker: those that wait for a free handler, and those that run. */
+export interface Hands {
+  take(rows: ClaimedRow[]): void
+  /** How many more jobs to claim now. */
+  room(): number
+  /** Looks at the clock: fires time-outs, gives up on hung handlers, gives back what waited too long. */
+  tick(): void
+  abortAll(reason: AbortReason): void
+  /** Aborts these attempts, which are no longer this worker's. */
+  abortLost(lost: { id: string; attempt: number; state: string | null }[]): void
+  /** Gives back whatever waits for a handler. */
+  releaseWaiting(): void
+  /** Gives back whatever still runs, and takes no notice of what it returns later. */
+  giveUp(): void
+  /** The attempts that have run at least that long. */
+  runningFor(ms: number): Attempt[]
+  readonly running: number
+  readonly waiting: number
+  /** Resolves when no handler runs and nothing waits. */
+  empty(): Promise<void>
+}
+
+/** What the hands need. */
+export interface HandsOptions {
+  config: Config
+  jobs: ReadonlyMap<string, AnyJob>
+  settler: Settler
+  reports: Reports
+  pace: Pace
+  onSettled: (attempt: Attempt, outcome: Outcome) => void
+  onTrouble: (error: unknown) => void
+  /** There is room for more. */
+  onRoom: () => void
+}
+
+interface Waiting {
+  row: ClaimedRow
+  sinceMs: number
+}
+
+/** Makes the hands of a worker. */
+export function makeHands(options: HandsOptions): Hands {
+  const { config, settler, reports, pace } = options
+  const running = new Set<Attempt>()
+  let waiting: Waiting[] = []
+  let next = 0
+  let emptied: (() => void)[] = []
+  const unsettledMost = 4 * config.batchSize
+
+  const waitingCount = () => waiting.length - next
+
+  function pump(): void {
+    let started = 0
+    while (next < waiting.length && running.size < config.concurrency && settler.size < unsettledMost) {
+      begin((waiting[next] as Waiting).row)
+      next += 1
+      started += 1
+    }
+    if (next === waiting.length) {
+      waiting = []
+      next = 0
+    }
+    if (started > 0) pace.started(started, performance.now())
+    if (running.size + waitingCount() === 0) tellEmpty()
+  }
+
+  function tellEmpty(): void {
+    const told = emptied
+    emptied = []
+    for (const resolve of told) resolve()
+  }
+
+  function begin(row: ClaimedRow): void {
+    const attempt = makeAttempt(config, options.jobs.get(row.kind) as AnyJob, row)
+    attempt.startedAtMs = performance.now()
+    running.add(attempt)
+    void runHandler(config, attempt, reports).then((outcome) => end(attempt, outcome))
+  }
+
+  function end(attempt: Attempt, outcome: Outcome): void {
+    if (attempt.isOver) return
+    attempt.isOver = true
+    running.delete(attempt)
+    // a cancelled job is final already: there is nothing to write about this attempt
+    if (attempt.abortedBy !== 'cancelled') void settle(attempt, outcome)
+    schedulePump()
+  }
+
+  async function settle(attempt: Attempt, outcome: Outcome): Promise<void> {
+    try {
+      const reported = reports.flushFor(attempt)
+      if (reported) await reported
+      const settled = await settler.settle({ fence: attempt.fence, outcome })
+      if (settled === 'settled') options.onSettled(attempt, outcome)
+    } catch (error) {
+      options.onTrouble(error)
+    }
+    if (waitingCount() > 0) schedulePump()
+  }
+
+  let isPumpScheduled = false
+  function schedulePump(): void {
+    if (isPumpScheduled) return
+    isPumpScheduled = true
+    queueMicrotask(() => {
+      isPumpScheduled = false
+      pump()
+      if (room() > 0) options.onRoom()
+    })
+  }
+
+  function room(): number {
+    const free = config.concurrency - running.size
+    const target = Math.min(2 * config.batchSize, free + pace.ahead())
+    const wanted = Math.min(config.batchSize, target - waitingCount())
+    // a nearly full buffer is topped up in one larger claim rather than in many small ones
+    return wanted >= Math.min(config.batchSize, target / 2) ? wanted : 0
+  }
+
+  function giveBack(rows: ClaimedRow[]): void {
+    for (const row of rows)
+      void settler
+        .settle({ fence: { id: row.id as Attempt['fence']['id'], attempt: row.attempt }, outcome: { move: 'release' } })
+        .catch(options.onTrouble)
+  }
+
+  function releaseWaiting(olderThanMs = Number.POSITIVE_INFINITY): void {
+    const kept: Waiting[] = []
+    const stale: ClaimedRow[] = []
+    for (const one of waiting.slice(next)) {
+      if (one.sinceMs < olderThanMs) stale.push(one.row)
+      else kept.push(one)
+    }
+    if (stale.length === 0) return
+    waiting = kept
+    next = 0
+    giveBack(stale)
+    if (running.size + kept.length === 0) tellEmpty()
+  }
+
+  function watch(attempt: Attempt, nowMs: number): void {
+    if (attempt.abortedBy === undefined && nowMs - attempt.startedAtMs >= attempt.timeoutMs)
+      attempt.abort('timeout', nowMs)
+    if (attempt.abortedBy === 'timeout' && nowMs - attempt.abortedAtMs >= config.timeoutGraceMs)
+      end(attempt, failure(config, attempt, timeoutError(attempt)))
+  }
+
+  return {
+    take(rows) {
+      const sinceMs = performance.now()
+      for (const row of rows) waiting.push({ row, sinceMs })
+      pump()
+    },
+    room,
+    tick() {
+      const nowMs = performance.now()
+      for (const attempt of running) watch(attempt, nowMs)
+      releaseWaiting(nowMs - config.holdMs)
+    },
+    abortAll(reason) {
+      const nowMs = performance.now()
+      for (const attempt of running) attempt.abort(reason, nowMs)
+    },
+    abortLost(lost) {
+      const nowMs = performance.now()
+      const reasons = new Map(
+        lost.map(
+          ({ id, attempt, state }) => [`${id} ${attempt}`, state === 'cancelled' ? 'cancelled' : 'lease_lost'] as const,
+        ),
+      )
+      for (const attempt of running) {
+        const reason = reasons.get(`${attempt.fence.id} ${attempt.fence.attempt}`)
+        if (reason) attempt.abort(reason, nowMs)
+      }
+    },
+    releaseWaiting: () => releaseWaiting(),
+    giveUp() {
+      for (const attempt of running) end(attempt, { move: 'release' })
+    },
+    runningFor(ms) {
+      const beforeMs = performance.now() - ms
+      return [...running].filter((attempt) => attempt.startedAtMs <= beforeMs)
+    },
+    get running() {
+      return running.size
+    },
+    get waiting() {
+      return waitingCount()
+    },
+    empty: () =>
+      running.size + waitingCount() === 0 ? Promise.resolve() : new Promise((resolve) => emptied.push(resolve)),
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * The heartbeat, on a thread and a connection of its own, so that a handler that blocks the event loop does not look dead.
+ * It decides nothing: it tells the main thread what the database confirmed, and when the question was sent. A lease counts
+ * from the sending, because the database's clock may have read it at any moment after.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import pg from 'pg'
+import { connectionOptions, drop } from '../store/connection.ts'
+import { type Runner, runnerIn } from '../store/store.ts'
+import { beat, closeSession, lockSession, openSession, type SessionFacts } from './session.sql.ts'
+
+/** What the thread is started with. */
+export interface HeartbeatTask {
+  url: string
+  isPooled: boolean
+  heartbeatMs: number
+  facts: SessionFacts
+}
+
+/** What the thread tells. Times are of the monotonic clock that all threads share. */
+export type HeartbeatNews =
+  | { news: 'opened'; id: number; sentAtMs: number }
+  | { news: 'confirmed'; id: number; sentAtMs: number }
+  | { news: 'cut' }
+  | { news: 'ended'; id: number }
+  | { news: 'trouble'; message: string }
+  | { news: 'closed' }
+
+const task = workerData as HeartbeatTask
+const port = parentPort as NonNullable<typeof parentPort>
+const tell = (news: HeartbeatNews) => port.postMessage(news)
+const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
+
+let sessionId: number | undefined
+let isStopping = false
+let wake: () => void = () => {}
+
+port.on('message', (word: 'stop') => {
+  if (word === 'stop') isStopping = true
+  wake()
+})
+
+function nap(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    wake = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+  })
+}
+
+/** Lives as long as one connection does. Returns when asked to stop; throws when the connection breaks. */
+async function liveOn(client: pg.Client): Promise<void> {
+  const runner = runnerIn(client)
+  const broken = new Promise<never>((_, reject) =>
+    client.once('error', reject).once('end', () => reject(new Error('Connection terminated'))),
+  )
+  broken.catch(() => wake())
+  let isLocked = false
+  while (!isStopping) {
+    const startedAtMs = monotonicMs()
+    isLocked = await Promise.race([beatOnce(runner, isLocked), broken])
+    await Promise.race([nap(Math.max(0, task.heartbeatMs - (monotonicMs() - startedAtMs))), broken])
+  }
+  if (sessionId !== undefined) await runner.run(closeSession, { id: sessionId })
+}
+
+async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
+  if (sessionId === undefined) {
+    const sentAtMs = monotonicMs()
+    const [opened] = await runner.run(openSession, task.facts)
+    sessionId = (opened as { id: number }).id
+    tell({ news: 'opened', id: sessionId, sentAtMs })
+    wasLocked = false
+  }
+  const isLocked = wasLocked || (!task.isPooled && (await takeLock(runner, sessionId)))
+  const sentAtMs = monotonicMs()
+  const [confirmed] = await runner.run(beat, { id: sessionId, isLocked, leaseMs: task.facts.leaseMs })
+  if (confirmed) {
+    tell({ news: 'confirmed', id: sessionId, sentAtMs })
+    return isLocked
+  }
+  tell({ news: 'ended', id: sessionId })
+  sessionId = undefined
+  return beatOnce(runner, false)
+}
+
+async function takeLock(runner: Runner, id: number): Promise<boolean> {
+  const [lock] = await runner.run(lockSession, { id })
+  return lock?.is_locked === true
+}
+
+async function main(): Promise<void> {
+  let failures = 0
+  while (!isStopping) {
+    // an answer that takes longer than this comes too late to be of use: better a fresh connection
+    const client = new pg.Client({
+      ...connectionOptions(task.url),
+      connectionTimeoutMillis: 2_000,
+      query_timeout: task.facts.lostAfterMs,
+    })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      failures = 0
+      await liveOn(client)
+    } catch (error) {
+      failures += 1
+      tell({ news: 'cut' })
+      tell({ news: 'trouble', message: String((error as Error)?.message ?? error) })
+      if (!isStopping) await nap(Math.min(500, 25 * 2 ** failures))
+    } finally {
+      drop(client)
+    }
+  }
+  tell({ news: 'closed' })
+  port.close()
+}
+
+await main()

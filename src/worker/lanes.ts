@@ -1,0 +1,32 @@
+import type { Config } from '../config/config.ts'
+import { type AnyJob, priorities } from '../job/define.ts'
+import type { Lane } from './claim.sql.ts'
+
+/** The lanes of these kinds, urgent ones first. With queues named, only theirs. */
+export function lanesOf(jobs: readonly AnyJob[], queues: readonly string[]): Lane[] {
+  const served = jobs.filter((job) => queues.length === 0 || queues.includes(job.queue))
+  return priorities.flatMap((priority) =>
+    served.map(({ queue, kind, stages }) => ({ queue, kind, priority, stageCount: stages.length })),
+  )
+}
+
+/** The same lanes, beginning with another kind each turn, so that no kind waits for ever behind a busy one of its priority. */
+export function rotated(lanes: Lane[], turn: number): Lane[] {
+  const kinds = lanes.length / priorities.length
+  const shift = turn % Math.max(1, kinds)
+  if (shift === 0) return lanes
+  return priorities.flatMap((_, index) => {
+    const same = lanes.slice(index * kinds, (index + 1) * kinds)
+    return [...same.slice(shift), ...same.slice(0, shift)]
+  })
+}
+
+/** For each kind and stage, how long after a claim its attempt is taken for hung, as JSON: time to wait, run and wind up. */
+export function deadlinesOf(jobs: readonly AnyJob[], config: Config): string {
+  const slackMs = config.holdMs + 2 * config.timeoutGraceMs
+  return JSON.stringify(
+    Object.fromEntries(
+      jobs.map((job) => [job.kind, job.stages.map((stage) => (stage.timeoutMs ?? config.jobTimeoutMs) + slackMs)]),
+    ),
+  )
+}

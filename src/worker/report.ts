@@ -1,0 +1,132 @@
+import { messageOf } from '../errors/errors.ts'
+import type { Fence } from '../job/id.ts'
+import { encodeStorable } from '../job/storable.ts'
+import { loop, type Service } from '../service/service.ts'
+import type { Store } from '../store/store.ts'
+import type { Attempt, Reporter } from './attempt.ts'
+import { reportProgress, writeLogs } from './report.sql.ts'
+
+/** Collects what handlers report and writes it in groups, fenced. */
+export interface Reports extends Reporter, Service {
+  /** Writes what is there for this attempt, if anything, so that it stands before the attempt's outcome. */
+  flushFor(attempt: Attempt): Promise<void> | undefined
+}
+
+interface Progress {
+  fence: Fence
+  done: number
+  total: number | null
+  note: string | null
+}
+
+interface LogLine {
+  fence: Fence
+  data: string
+}
+
+const everyMs = 200
+/** A runaway handler must not fill the log of events. */
+const mostLinesPerAttempt = 1_000
+
+/** Makes the reports of a worker. */
+export function makeReports(options: {
+  store: Store
+  onRefused: (fences: Fence[], write: string) => void
+  onTrouble: (error: unknown) => void
+}): Reports {
+  const progress = new Map<Attempt, Progress>()
+  const lineCounts = new WeakMap<Attempt, number>()
+  const lines: LogLine[] = []
+  let writing: Promise<void> = Promise.resolve()
+  const flusher = loop({ turn: () => flush().then(() => everyMs), onError: options.onTrouble })
+
+  function flush(): Promise<void> {
+    writing = writing.then(writeAll).catch(options.onTrouble)
+    return writing
+  }
+
+  async function writeAll(): Promise<void> {
+    const reports = [...progress.values()]
+    const log = lines.splice(0)
+    progress.clear()
+    if (reports.length > 0) await writeProgress(reports)
+    if (log.length > 0) await writeLines(log)
+  }
+
+  async function writeProgress(reports: Progress[]): Promise<void> {
+    const fences = reports.map(({ fence }) => fence)
+    const rows = await options.store.run(reportProgress, {
+      ids: fences.map(({ id }) => id),
+      attempts: fences.map(({ attempt }) => attempt),
+      done: reports.map(({ done }) => done),
+      totals: reports.map(({ total }) => total),
+      notes: reports.map(({ note }) => note),
+    })
+    tellRefused(fences, rows, 'progress')
+  }
+
+  async function writeLines(log: LogLine[]): Promise<void> {
+    const fences = log.map(({ fence }) => fence)
+    const rows = await options.store.run(writeLogs, {
+      ids: fences.map(({ id }) => id),
+      attempts: fences.map(({ attempt }) => attempt),
+      data: log.map(({ data }) => data),
+    })
+    tellRefused(fences, rows, 'log')
+  }
+
+  function tellRefused(fences: Fence[], rows: { id: string }[], write: string): void {
+    const written = new Set(rows.map((row) => row.id))
+    const refused = fences.filter(({ id }) => !written.has(id))
+    if (refused.length > 0) options.onRefused(refused, write)
+  }
+
+  return {
+    start: () => flusher.start(),
+    async stop() {
+      await flusher.stop()
+      await flush()
+    },
+    progress(attempt, done, total, note) {
+      if (attempt.isOver) return
+      const problem = progressProblem(done, total)
+      if (problem) throw new TypeError(problem)
+      progress.set(attempt, {
+        fence: attempt.fence,
+        done,
+        total: total ?? null,
+        note: note === undefined ? null : note.replaceAll('\0', '').toWellFormed(),
+      })
+    },
+    log(attempt, message, data) {
+      const count = (lineCounts.get(attempt) ?? 0) + 1
+      lineCounts.set(attempt, count)
+      if (attempt.isOver || count > mostLinesPerAttempt) return
+      const isLast = count === mostLinesPerAttempt
+      lines.push({
+        fence: attempt.fence,
+        data: encodeLine(isLast ? 'No more lines of this attempt are kept.' : message, isLast ? undefined : data),
+      })
+    },
+    flushFor: (attempt) => (progress.has(attempt) || lineCounts.has(attempt) ? flush() : undefined),
+  }
+}
+
+function progressProblem(done: unknown, total: unknown): string | undefined {
+  if (typeof done !== 'number' || !Number.isFinite(done) || done < 0)
+    return `progress(done): done must be a number from 0, not ${String(done)}.`
+  if (total !== undefined && (typeof total !== 'number' || !Number.isFinite(total) || total < 0))
+    return `progress(done, total): total must be a number from 0, not ${String(total)}.`
+  return undefined
+}
+
+function encodeLine(message: string, data: Record<string, unknown> | undefined): string {
+  const text = String(message).replaceAll('\0', '').toWellFormed().slice(0, 10_000)
+  if (data === undefined) return JSON.stringify({ message: text })
+  const encoded = encodeStorable({ message: text, data }, 'log')
+  if ('json' in encoded && encoded.json.length < 100_000) return encoded.json
+  return JSON.stringify({
+    message: text,
+    dropped: 'problem' in encoded ? `${encoded.path} ${encoded.problem}` : messageOf('data over 100,000 characters'),
+  })
+}

@@ -1,0 +1,65 @@
+import { sql, statement } from '../store/sql.ts'
+
+// with the session's id this makes the advisory lock whose absence says: that process is gone
+const lockClass = 0x484f4c46
+
+/** What a session says about itself. */
+export interface SessionFacts {
+  pid: number
+  host: string
+  supervisor: string | null
+  version: string
+  kinds: string[]
+  queues: string[]
+  concurrency: number
+  leaseMs: number
+  lostAfterMs: number
+}
+
+/** Opens a session with a fresh lease. */
+export const openSession = statement<{ id: number }>()(
+  'session.open',
+  (p: SessionFacts) => sql`
+  insert into holdfast.session (pid, host, supervisor, version, kinds, queues, concurrency, lease_until, lost_after)
+  values (${p.pid}, ${p.host}, ${p.supervisor}, ${p.version}, ${p.kinds}::text[], ${p.queues}::text[], ${p.concurrency},
+    now() + ${p.leaseMs}::float8 * interval '1 ms', ${p.lostAfterMs}::float8 * interval '1 ms')
+  returning id`,
+)
+
+/** Takes the session's lock on this connection; it goes when the connection goes. */
+export const lockSession = statement<{ is_locked: boolean }>()(
+  'session.lock',
+  (p: { id: number }) => sql`
+  select pg_try_advisory_lock(${lockClass}::int, ${p.id}::int) as is_locked`,
+)
+
+/** Renews the lease. No row back: the session was ended, and all its attempts were given away. */
+export const beat = statement<{ id: number }>()(
+  'session.beat',
+  (p: { id: number; isLocked: boolean; leaseMs: number }) => sql`
+  update holdfast.session
+  set heartbeat_at = now(), lease_until = now() + ${p.leaseMs}::float8 * interval '1 ms',
+    locked_on = case when ${p.isLocked}::boolean then pg_postmaster_start_time() end
+  where id = ${p.id} and ended_at is null
+  returning id`,
+)
+
+/** Ends a session that holds nothing any more. */
+export const closeSession = statement<{ id: number }>()(
+  'session.close',
+  (p: { id: number }) => sql`
+  update holdfast.session
+  set ended_at = now(), ended_by = 'itself', wants_wake = false
+  where id = ${p.id} and ended_at is null
+  returning id`,
+)
+
+/** Says whether this session wants to be woken when there is work. */
+export const wantWake = statement<{ id: number }>()(
+  'session.want_wake',
+  (p: { id: number; isWanted: boolean }) => sql`
+  update holdfast.session
+  set wants_wake = ${p.isWanted}::boolean
+  where id = ${p.id} and ended_at is null
+  returning id`,
+)

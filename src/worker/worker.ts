@@ -1,0 +1,225 @@
+/**
+ * The worker: claims ahead, runs handlers, settles in groups.
+ *
+ * It claims as many jobs as it can start within a moment (by the rate it has just seen), so a claim's round trip is shared
+ * by many short jobs while long ones are left to whoever is free. What it could not start within `holdMs` it gives back.
+ */
+import { hostname } from 'node:os'
+import { listen } from '../bus/bus.ts'
+import type { Config } from '../config/config.ts'
+import type { AnyJob } from '../job/define.ts'
+import type { Fence } from '../job/id.ts'
+import { loop, type Service, within } from '../service/service.ts'
+import type { Outcome } from '../settle/outcome.ts'
+import { recordRefusals } from '../settle/settle.sql.ts'
+import { makeSettler } from '../settle/settle.ts'
+import type { Store } from '../store/store.ts'
+import type { Attempt } from './attempt.ts'
+import { claimJobs, lostAttempts, nextDue, registerKinds } from './claim.sql.ts'
+import { makeHands } from './hands.ts'
+import { deadlinesOf, lanesOf, rotated } from './lanes.ts'
+import { makePace } from './pace.ts'
+import { makeReports } from './report.ts'
+import { wantWake } from './session.sql.ts'
+import { makeSession } from './session.ts'
+
+/** What happens in a worker, for whoever logs and counts. */
+export interface WorkerNews {
+  settled(attempt: Attempt, outcome: Outcome): void
+  refused(fences: Fence[], write: string): void
+  /** The lease is in doubt: all attempts were aborted. */
+  doubted(): void
+  trouble(error: unknown): void
+}
+
+/** What a worker needs. */
+export interface WorkerOptions {
+  store: Store
+  url: string
+  isPooled: boolean
+  config: Config
+  jobs: readonly AnyJob[]
+  /** Names the process that starts this one and sees it end, if there is one. */
+  supervisor: string | null
+  version: string
+  news: WorkerNews
+}
+
+/** A worker of this process. */
+export interface Worker extends Service {
+  sessionId(): number
+  /** How many handlers run at this moment. */
+  running(): number
+}
+
+const tickMs = 50
+
+/** Makes a worker. `start` resolves once its session stands and it claims; `stop` drains first. */
+export function makeWorker(options: WorkerOptions): Worker {
+  const { store, config, news } = options
+  const jobs = new Map(options.jobs.map((job) => [job.kind, job]))
+  const lanes = lanesOf(options.jobs, config.queues)
+  const deadlinesMs = deadlinesOf(options.jobs, config)
+  const pace = makePace()
+  let isWakeWanted = false
+  // whether there may be more to claim than there was room for; if not, only a wake-up or the poll is worth a look
+  let isHungry = true
+  let emptyTurns = 0
+  let turn = 0
+
+  const session = makeSession({
+    url: options.url,
+    isPooled: options.isPooled,
+    config,
+    facts: {
+      pid: process.pid,
+      host: hostname(),
+      supervisor: options.supervisor,
+      version: options.version,
+      kinds: [...jobs.keys()],
+      queues: [...new Set(lanes.map((lane) => lane.queue))],
+      concurrency: config.concurrency,
+    },
+    onDoubt: () => {
+      news.doubted()
+      hands.abortAll('lease_lost')
+    },
+    onHeld: () => {
+      isWakeWanted = false
+      claimer.wake()
+    },
+    onTrouble: (message) => news.trouble(new Error(`heartbeat: ${message}`)),
+  })
+
+  const refused = (fences: Fence[], write: string) => {
+    news.refused(fences, write)
+    if (write === 'progress' || write === 'log')
+      store.run(recordRefusals, { fences, sessionId: session.id(), write }).catch(news.trouble)
+    watcher.wake()
+  }
+  const settler = makeSettler({
+    store,
+    batchSize: config.batchSize,
+    sessionId: session.id,
+    isLeaseHeld: session.isHeld,
+    onRefused: refused,
+    onTrouble: news.trouble,
+  })
+  const reports = makeReports({ store, onRefused: refused, onTrouble: news.trouble })
+  const hands = makeHands({
+    config,
+    jobs,
+    settler,
+    reports,
+    pace,
+    onSettled,
+    onTrouble: news.trouble,
+    onRoom: () => isHungry && claimer.wake(),
+  })
+  const claimer = loop({ turn: claim, onError: news.trouble })
+  const watcher = loop({ turn: watch, onError: news.trouble })
+  const bus = listen({
+    url: options.url,
+    channels: ['holdfast_wake', 'holdfast_abort'],
+    onNews: (channel, payload) =>
+      channel === 'holdfast_wake' ? claimer.wake() : payload === String(session.id()) && watcher.wake(),
+    onGap: () => claimer.wake(),
+    onTrouble: news.trouble,
+  })
+  let ticker: NodeJS.Timeout | undefined
+
+  function onSettled(attempt: Attempt, outcome: Outcome): void {
+    news.settled(attempt, outcome)
+    if (outcome.move === 'advance' || outcome.move === 'retry') claimer.wake()
+  }
+
+  /** One look for work. Answers how long to wait before the next one. */
+  async function claim(): Promise<number> {
+    const most = hands.room()
+    isHungry = true
+    if (most <= 0 || !session.isHeld()) return config.pollMs
+    turn += 1
+    const rows = await store.run(claimJobs, { sessionId: session.id(), lanes: rotated(lanes, turn), most, deadlinesMs })
+    hands.take(rows)
+    if (rows.length === most) {
+      await askToBeWoken(false)
+      return 0
+    }
+    isHungry = false
+    if (rows.length === 0) pace.reset(performance.now())
+    emptyTurns = rows.length === 0 ? emptyTurns + 1 : 0
+    if (isWakeWanted) return napMs()
+    // a submit that came between the look and the wish woke nobody, so look once more
+    await askToBeWoken(true)
+    return 1
+  }
+
+  /** How long to nap: until the next due job, at most until the poll. */
+  async function napMs(): Promise<number> {
+    const [next] = await store.run(nextDue, { lanes })
+    const patienceMs = bus.isConnected() ? config.pollMs : Math.min(config.pollMs, 100)
+    // a submit whose snapshot is older than our wish wakes nobody: the first looks after falling idle come sooner
+    const soonMs = emptyTurns <= 4 ? 10 * 3 ** emptyTurns : patienceMs
+    return Math.min(patienceMs, soonMs, next?.due_ms ?? patienceMs)
+  }
+
+  async function askToBeWoken(isWanted: boolean): Promise<void> {
+    if (isWakeWanted === isWanted) return
+    isWakeWanted = isWanted
+    await store.run(wantWake, { id: session.id(), isWanted })
+  }
+
+  /** Finds out which attempts are no longer ours: cancelled, or taken by the reaper. */
+  async function watch(): Promise<number> {
+    const mine = hands.runningFor(0).map(({ fence }) => fence)
+    if (mine.length > 0)
+      hands.abortLost(
+        await store.run(lostAttempts, { ids: mine.map(({ id }) => id), attempts: mine.map(({ attempt }) => attempt) }),
+      )
+    return config.heartbeatMs
+  }
+
+  async function start(): Promise<void> {
+    if (ticker) return
+    ticker = setInterval(() => hands.tick(), tickMs)
+    await register(store, config, options.jobs)
+    await session.start()
+    await Promise.all([options.isPooled ? undefined : bus.start(), reports.start(), watcher.start(), claimer.start()])
+  }
+
+  /** Claims no more, lets handlers finish within their grace, gives back the rest, and only then lets go of the lease. */
+  async function stop(): Promise<void> {
+    await Promise.all([claimer.stop(), bus.stop()])
+    hands.releaseWaiting()
+    await within(config.drainMs, hands.empty())
+    hands.abortAll('shutdown')
+    await within(Math.min(1_000, config.drainMs), hands.empty())
+    hands.giveUp()
+    await settler.idle()
+    await Promise.all([watcher.stop(), reports.stop()])
+    await session.stop()
+    clearInterval(ticker)
+    ticker = undefined
+  }
+
+  let stopping: Promise<void> | undefined
+  return {
+    start,
+    stop: () => {
+      stopping ??= stop()
+      return stopping
+    },
+    sessionId: session.id,
+    running: () => hands.running,
+  }
+}
+
+async function register(store: Store, config: Config, jobs: readonly AnyJob[]): Promise<void> {
+  await store.run(registerKinds, {
+    names: jobs.map((job) => job.kind),
+    queues: jobs.map((job) => job.queue),
+    priorities: jobs.map((job) => job.priority),
+    crashBudgets: jobs.map((job) => job.crashBudget ?? config.crashBudget),
+    stages: jobs.map((job) => JSON.stringify(job.stages.map(({ name, optional = false }) => ({ name, optional })))),
+  })
+}
