@@ -1,0 +1,73 @@
+import { type Config, type GivenSettings, readConfig } from '../config/config.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import type { AnyJob } from '../job/define.ts'
+import { startEmbedded } from '../store/embedded/embedded.ts'
+import { checkSchema, migrate } from '../store/migrate.ts'
+import { openStore, type Store } from '../store/store.ts'
+import { type Holdfast, makeHoldfast } from './engine.ts'
+import { type Log, makeLog } from './log.ts'
+
+/** How to connect: to a Postgres of yours by `url`, or to an embedded one by `embedded`, the folder of its data. */
+export interface ConnectOptions extends GivenSettings {
+  /** A folder, or true for the one in the settings. Migrated without being asked. */
+  embedded?: string | true
+  /** The kinds that this process knows. */
+  jobs?: readonly AnyJob[]
+  /** Whether to bring the schema up to date first. Default: only for an embedded Postgres. */
+  migrate?: boolean
+  /** A pino-like logger; default: one of our own at `logLevel`, writing to standard error. */
+  log?: Log
+  /** Names the process that supervises this one, if one does. */
+  supervisor?: string
+}
+
+/** Connects to Holdfast. The schema is checked, so what it answers can be used. */
+export async function connect(options: ConnectOptions): Promise<Holdfast> {
+  const { embedded, jobs = [], migrate: wantsMigration, log: givenLog, supervisor, ...given } = options
+  const config = readConfig(given)
+  const twice = jobs.map((job) => job.kind).find((kind, index, kinds) => kinds.indexOf(kind) !== index)
+  if (twice)
+    throw new HoldfastError(
+      'kind_invalid',
+      `Two kinds are named ${JSON.stringify(twice)}; each needs a name of its own.`,
+    )
+  const log = givenLog ?? makeLog(config.logLevel)
+  const server = embedded === undefined && config.url ? undefined : await startServer(config, embedded, log)
+  const url = server?.url ?? (config.url as string)
+  let store: Store | undefined
+  try {
+    if (wantsMigration ?? server !== undefined) await migrate(url)
+    store = openStore({
+      url,
+      poolSize: config.poolSize,
+      isPooled: config.pooled,
+      statementTimeoutMs: config.statementTimeoutMs,
+    })
+    await checkSchema(store)
+    return makeHoldfast({
+      store,
+      url,
+      config,
+      jobs,
+      log,
+      supervisor: supervisor ?? null,
+      stopServer: async () => server?.stop(),
+    })
+  } catch (error) {
+    await store?.close()
+    await server?.stop()
+    throw error
+  }
+}
+
+async function startServer(config: Config, embedded: string | true | undefined, log: Log) {
+  if (embedded === undefined)
+    throw new HoldfastError(
+      'config_invalid',
+      'No database is given: pass `url` (or set HOLDFAST_URL) for a Postgres of yours, or `embedded: true` for one in a folder.',
+    )
+  return startEmbedded({
+    dir: embedded === true ? config.dataDir : embedded,
+    log: (line) => log.debug({ embedded: line }, 'embedded postgres'),
+  })
+}

@@ -1,0 +1,202 @@
+import type { Config } from '../config/config.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
+import { type JobId, parseJobId } from '../job/id.ts'
+import { isState, type MoveName, type State } from '../job/machine.ts'
+import type { Queryable, Store } from '../store/store.ts'
+import { runnerIn } from '../store/store.ts'
+import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
+import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
+import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
+import { type Handle, makeHandle } from './handle.ts'
+import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
+import type { Log } from './log.ts'
+import { getJob, jobTimeline, type ListFilter, listJobs, listKinds, pauseQueue, stateOf } from './read.sql.ts'
+import { makeResults } from './results.ts'
+import { startWorking, type Working, type WorkOptions } from './work.ts'
+
+/** What a caller may say about one job, and the transaction that it should be part of. */
+export interface SubmitHow extends SubmitOptions {
+  /** A `pg` client inside a transaction, or fromKysely(trx), or fromDrizzle(tx): the job exists if and only if it commits. */
+  tx?: Queryable
+}
+
+/** Which jobs to list. */
+export interface ListOptions {
+  kind?: string
+  queue?: string
+  tenant?: string
+  state?: State | State[]
+  /** Only jobs submitted before this one: the last id of the page before. */
+  before?: string
+  /** Default 50, at most 1000. */
+  limit?: number
+}
+
+/** Holdfast, connected. */
+export interface Holdfast {
+  /** Submits one job. Submits that come at the same time share a commit; a lone one does not wait. */
+  submit<J extends AnyJob>(job: J, input: InputOf<J>, how?: SubmitHow): Promise<Handle<J>>
+  /** Submits many jobs of a kind: all of them, or none. */
+  submitMany<J extends AnyJob>(
+    job: J,
+    all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
+    how?: { tx?: Queryable },
+  ): Promise<Handle<J>[]>
+  /** A handle on a job that exists already. */
+  handle<J extends AnyJob = JobDefinition>(id: string, job?: J): Handle<J>
+  /** The job, or null if there is none with that id. */
+  get(id: string, scope?: { tenant?: string }): Promise<Job | null>
+  list(options?: ListOptions): Promise<JobSummary[]>
+  timeline(id: string): Promise<TimelineEvent[]>
+  /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
+  cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
+  /** Sends a failed, partial or cancelled job round again. */
+  redo(id: string, options?: { from?: 'failed' | 'start'; tenant?: string }): Promise<void>
+  /** Stops the claiming of a queue's jobs; what runs goes on. */
+  pauseQueue(name: string): Promise<void>
+  resumeQueue(name: string): Promise<void>
+  kinds(): Promise<{ name: string; queue: string; stages: { name: string; optional: boolean }[]; seenAt: Date }[]>
+  /** Starts to work on the kinds of this process. */
+  work(options?: WorkOptions): Promise<Working>
+  /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
+  close(): Promise<void>
+  readonly config: Config
+  readonly url: string
+}
+
+/** What an engine is made of. */
+export interface EngineParts {
+  store: Store
+  url: string
+  config: Config
+  jobs: readonly AnyJob[]
+  log: Log
+  supervisor: string | null
+  stopServer: () => Promise<void>
+}
+
+/** Makes Holdfast of its parts: the one place where adapters meet rooms. */
+export function makeHoldfast(parts: EngineParts): Holdfast {
+  const { store, config, log } = parts
+  const submitter = makeSubmitter(store, config.batchSize)
+  const results = makeResults(store, (error) => log.warn({ err: error }, 'could not look for results'))
+  const working = new Set<Working>()
+  const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, store, results })
+
+  async function submit<J extends AnyJob>(
+    job: J,
+    input: InputOf<J>,
+    { tx, ...how }: SubmitHow = {},
+  ): Promise<Handle<J>> {
+    const prepared = await prepare(config, known(job), input, how)
+    const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
+    const submitted = first as { id: JobId; isNew: boolean }
+    return handle<J>(submitted.id, submitted.isNew)
+  }
+
+  async function submitMany<J extends AnyJob>(
+    job: J,
+    all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
+    { tx }: { tx?: Queryable } = {},
+  ): Promise<Handle<J>[]> {
+    const prepared: PreparedJob[] = []
+    for (const { input, ...how } of all) prepared.push(await prepare(config, known(job), input, how))
+    const submitted = tx
+      ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
+      : await submitter.submitMany(prepared)
+    return submitted.map(({ id, isNew }) => handle<J>(id, isNew))
+  }
+
+  /** Whether there is no such job or it can't do that now is asked only after the write: before it, the answer may change. */
+  async function explainNothing(id: JobId, move: MoveName, tenant: string | null): Promise<never> {
+    const [now] = await store.run(stateOf, { ids: [id], tenant })
+    if (!now) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
+    throw new HoldfastError('move_illegal', `Job ${id} is ${now.state}; it cannot ${move} now.`, {
+      details: { state: now.state },
+    })
+  }
+
+  async function close(): Promise<void> {
+    await Promise.all([...working].map((one) => one.stop()))
+    await submitter.idle()
+    await results.stop()
+    await store.close()
+    await parts.stopServer()
+  }
+
+  let closing: Promise<void> | undefined
+  return {
+    config,
+    url: parts.url,
+    submit,
+    submitMany,
+    handle: (id) => handle(idOf(id), false),
+    async get(id, { tenant = null as string | null } = {}) {
+      const [row] = await store.run(getJob, { id: idOf(id), tenant: tenant ?? null })
+      return row ? jobOf(row) : null
+    },
+    list: async (options = {}) => (await store.run(listJobs, filterOf(options))).map(summaryOf),
+    timeline: async (id) => (await store.run(jobTimeline, { id: idOf(id), limit: 10_000 })).map(timelineEventOf),
+    async cancel(id, { reason, tenant } = {}) {
+      const jobId = idOf(id)
+      const [cancelled] = await store.run(cancelJobs, { ids: [jobId], tenant: tenant ?? null, reason: reason ?? null })
+      if (!cancelled) await explainNothing(jobId, 'cancel', tenant ?? null)
+    },
+    async redo(id, { from = 'failed', tenant } = {}) {
+      const jobId = idOf(id)
+      const [redone] = await store.run(redoJobs, {
+        ids: [jobId],
+        tenant: tenant ?? null,
+        isFromStart: from === 'start',
+      })
+      if (!redone) await explainNothing(jobId, 'redo', tenant ?? null)
+    },
+    pauseQueue: async (name) => void (await store.run(pauseQueue, { name, isPaused: true })),
+    resumeQueue: async (name) => void (await store.run(pauseQueue, { name, isPaused: false })),
+    kinds: async () => (await store.run(listKinds, {})).map(({ seen_at, ...kind }) => ({ ...kind, seenAt: seen_at })),
+    async work(options = {}) {
+      const started = await startWorking(parts, options, () => results.nudge())
+      working.add(started)
+      return started
+    },
+    close: () => {
+      closing ??= close()
+      return closing
+    },
+  }
+}
+
+function known<J extends AnyJob>(job: J): J {
+  if (typeof job === 'object' && job !== null && Array.isArray((job as AnyJob).stages)) return job
+  throw new HoldfastError(
+    'unknown_kind',
+    `Submit takes what defineJob returned, not ${JSON.stringify(job) ?? String(job)}.`,
+  )
+}
+
+function idOf(word: string): JobId {
+  const id = typeof word === 'string' ? parseJobId(word) : null
+  if (!id)
+    throw new HoldfastError(
+      'id_invalid',
+      `${JSON.stringify(word)} is not a job id; one looks like 01890a5d-ac96-774b-bcce-b302099a8057.`,
+    )
+  return id
+}
+
+function filterOf({ kind, queue, tenant, state, before, limit = 50 }: ListOptions): ListFilter {
+  const states = state === undefined ? null : [state].flat()
+  const odd = states?.find((word) => !isState(word))
+  if (odd !== undefined) throw new HoldfastError('option_invalid', `${JSON.stringify(odd)} is not a state of a job.`)
+  if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
+    throw new HoldfastError('option_invalid', `The option limit must be a whole number from 1 to 1000, not ${limit}.`)
+  return {
+    kind: kind ?? null,
+    queue: queue ?? null,
+    tenant: tenant ?? null,
+    states,
+    before: before === undefined ? null : idOf(before),
+    limit,
+  }
+}

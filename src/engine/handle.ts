@@ -1,0 +1,49 @@
+import { HoldfastError } from '../errors/errors.ts'
+import type { AnyJob } from '../job/define.ts'
+import type { JobId } from '../job/id.ts'
+import type { Store } from '../store/store.ts'
+import type { Result } from './job.ts'
+import { stateOf } from './read.sql.ts'
+import type { Ending, Results } from './results.ts'
+
+/** What a submit answers: the job's id, and a way to wait for its result. */
+export interface Handle<J extends AnyJob> {
+  readonly id: JobId
+  /** False if an earlier submit with the same key had made the job already. */
+  readonly isNew: boolean
+  /**
+   * Waits until the job is final and answers its result. Throws job_failed, job_cancelled, or result_timeout (the job
+   * goes on).
+   */
+  result(options?: { timeout?: number; signal?: AbortSignal }): Promise<Result<J>>
+}
+
+/** Makes the handle of a job. */
+export function makeHandle<J extends AnyJob>(parts: {
+  id: JobId
+  isNew: boolean
+  store: Store
+  results: Results
+}): Handle<J> {
+  const { id, isNew, store, results } = parts
+  return {
+    id,
+    isNew,
+    async result({ timeout, signal } = {}) {
+      const [exists] = await store.run(stateOf, { ids: [id], tenant: null })
+      if (!exists) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
+      return resultOf<J>(await results.wait(id, timeout, signal))
+    },
+  }
+}
+
+function resultOf<J extends AnyJob>({ id, state, error, outputs }: Ending): Result<J> {
+  const byStage = Object.fromEntries(outputs.map(({ name, output }) => [name, output]))
+  if (state === 'succeeded') return { state, output: outputs.at(-1)?.output ?? null, outputs: byStage } as Result<J>
+  if (state === 'partial') return { state, output: null, outputs: byStage, error } as unknown as Result<J>
+  if (state === 'cancelled')
+    throw new HoldfastError('job_cancelled', `Job ${id} was cancelled: ${error?.message ?? ''}`, { details: { error } })
+  throw new HoldfastError('job_failed', `Job ${id} failed: ${error?.message ?? 'no error was recorded'}`, {
+    details: { error },
+  })
+}

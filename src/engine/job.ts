@@ -1,0 +1,120 @@
+import type { CanBePartial, OutputOf, OutputsOf } from '../job/define.ts'
+import type { JobId } from '../job/id.ts'
+import type { State } from '../job/machine.ts'
+import type { EventRow, JobDetailRow, JobRow } from './read.sql.ts'
+
+/** A job, as lists show it. */
+export interface JobSummary {
+  id: JobId
+  kind: string
+  queue: string
+  tenant: string
+  state: State
+  /** The number of the stage it stands at, from 0. */
+  stage: number
+  attempt: number
+  /** How often the present stage has failed. */
+  failures: number
+  /** How many workers the present stage has lost. */
+  crashes: number
+  priority: number
+  submittedAt: Date
+  runAt: Date | null
+  deadlineAt: Date | null
+  finishedAt: Date | null
+  sessionId: number | null
+  error: { code: string; message: string; stack?: string } | null
+}
+
+/** A job, whole. */
+export interface Job extends JobSummary {
+  input: unknown
+  meta: Record<string, unknown> | null
+  stages: { name: string; optional: boolean }[]
+  /** What its stages have returned so far, by stage. */
+  outputs: Record<string, unknown>
+  progress: {
+    stage: number
+    attempt: number
+    done: number
+    total: number | null
+    note: string | null
+    at: string
+  } | null
+}
+
+/** One line of a job's timeline. */
+export interface TimelineEvent {
+  seq: number
+  at: Date
+  type: string
+  attempt: number
+  stage: number
+  sessionId: number | null
+  data: unknown
+}
+
+interface Succeeded<J> {
+  state: 'succeeded'
+  /** What the last stage returned. */
+  output: OutputOf<J>
+  outputs: OutputsOf<J>
+}
+
+interface Partial_<J> {
+  state: 'partial'
+  output: null
+  /** What the stages before the failed one returned. */
+  outputs: Partial<OutputsOf<J>>
+  error: { code: string; message: string }
+}
+
+/** The result of a job; partial only if its kind has an optional stage. */
+export type Result<J> = CanBePartial<J> extends false ? Succeeded<J> : Succeeded<J> | Partial_<J>
+
+/** The summary in a row. */
+export function summaryOf(row: JobRow): JobSummary {
+  return {
+    id: row.id as JobId,
+    kind: row.kind,
+    queue: row.queue,
+    tenant: row.tenant,
+    state: row.state as State,
+    stage: row.stage,
+    attempt: row.attempt,
+    failures: row.failures,
+    crashes: row.crashes,
+    priority: row.priority,
+    submittedAt: row.submitted_at,
+    runAt: row.run_at,
+    deadlineAt: row.deadline_at,
+    finishedAt: row.finished_at,
+    sessionId: row.session_id,
+    error: row.error,
+  }
+}
+
+/** The job in a row. */
+export function jobOf(row: JobDetailRow): Job {
+  return {
+    ...summaryOf(row),
+    input: row.input,
+    meta: row.meta,
+    stages: row.stages ?? [],
+    outputs: Object.fromEntries(row.outputs.map(({ name, output }) => [name, output])),
+    progress: row.progress,
+  }
+}
+
+/** The timeline's line in a row. */
+export function timelineEventOf(row: EventRow): TimelineEvent {
+  return {
+    seq: row.seq,
+    at: row.at,
+    type: row.type,
+    attempt: row.attempt,
+    stage: row.stage,
+    sessionId: row.session_id,
+    data: row.data,
+  }
+}

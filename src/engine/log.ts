@@ -1,0 +1,14 @@
+import { pino } from 'pino'
+
+/** The part of a pino logger that Holdfast uses. */
+export interface Log {
+  debug(facts: object, message: string): void
+  info(facts: object, message: string): void
+  warn(facts: object, message: string): void
+  error(facts: object, message: string): void
+}
+
+/** A logger that writes lines of JSON to standard error, so that standard output stays free for data. */
+export function makeLog(level: string): Log {
+  return pino({ level, base: { name: 'holdfast', pid: process.pid } }, pino.destination({ dest: 2, sync: true }))
+}

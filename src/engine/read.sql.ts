@@ -1,0 +1,177 @@
+import { raw, sql, statement } from '../store/sql.ts'
+
+/** A job as the database knows it. */
+export interface JobRow {
+  id: string
+  kind: string
+  queue: string
+  tenant: string
+  state: string
+  stage: number
+  attempt: number
+  failures: number
+  crashes: number
+  priority: number
+  submitted_at: Date
+  run_at: Date | null
+  deadline_at: Date | null
+  session_id: number | null
+  finished_at: Date | null
+  error: { code: string; message: string; stack?: string } | null
+}
+
+const columns =
+  raw(`job.id, job.kind, job.queue, job.tenant, job.state, job.stage, job.attempt, job.failures, job.crashes, job.priority,
+    job.submitted_at, job.run_at, job.deadline_at, job.session_id, job.finished_at, job.error`)
+
+/** All that is known of a job but its events. */
+export interface JobDetailRow extends JobRow {
+  input: unknown
+  meta: Record<string, unknown> | null
+  outputs: { name: string; stage: number; output: unknown }[]
+  progress: {
+    stage: number
+    attempt: number
+    done: number
+    total: number | null
+    note: string | null
+    at: string
+  } | null
+  stages: { name: string; optional: boolean }[] | null
+}
+
+/** One job, whole. */
+export const getJob = statement<JobDetailRow>()(
+  'job.get',
+  (p: { id: string; tenant: string | null }) => sql`
+  select ${columns}, payload.input, payload.meta, kind.stages,
+    coalesce((
+      select json_agg(json_build_object('name', output.name, 'stage', output.stage, 'output', output.output) order by output.stage)
+      from holdfast.stage_output as output
+      where output.job_id = job.id
+    ), '[]') as outputs,
+    (
+      select json_build_object('stage', progress.stage, 'attempt', progress.attempt, 'done', progress.done, 'total', progress.total, 'note', progress.note, 'at', progress.at)
+      from holdfast.job_progress as progress
+      where progress.job_id = job.id
+    ) as progress
+  from holdfast.job
+  left join holdfast.job_payload as payload on payload.job_id = job.id
+  left join holdfast.kind on kind.name = job.kind
+  where job.id = ${p.id}::uuid and (${p.tenant}::text is null or job.tenant = ${p.tenant})`,
+)
+
+/** What a list may ask for; null means any. */
+export interface ListFilter {
+  kind: string | null
+  queue: string | null
+  tenant: string | null
+  states: string[] | null
+  /** Only jobs submitted before this one. */
+  before: string | null
+  limit: number
+}
+
+/** A page of jobs, the latest first. Each table gives its own first rows by its key, so depth costs nothing. */
+export const listJobs = statement<JobRow>()('job.list', (p: ListFilter) => {
+  const page = (table: string, nulls: string) => sql`
+  (
+    select ${raw(nulls)}
+    from holdfast.${raw(table)} as job
+    where (${p.kind}::text is null or job.kind = ${p.kind})
+      and (${p.queue}::text is null or job.queue = ${p.queue})
+      and (${p.tenant}::text is null or job.tenant = ${p.tenant})
+      and (${p.states}::text[] is null or job.state = any(${p.states}::text[]))
+      and job.id < coalesce(${p.before}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+    order by job.id desc
+    limit ${p.limit}
+  )`
+  const shared =
+    'job.id, job.kind, job.queue, job.tenant, job.state, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at'
+  return sql`
+  select *
+  from (
+  ${page('live_job', `${shared}, job.run_at, job.deadline_at, job.session_id, null::timestamptz as finished_at, null::json as error`)}
+  union all
+  ${page('finished_job', `${shared}, null, null, null, job.finished_at, job.error`)}
+  ) as job
+  order by id desc
+  limit ${p.limit}`
+})
+
+/** One event of a job's timeline. */
+export interface EventRow {
+  seq: number
+  at: Date
+  type: string
+  job_id: string
+  kind: string
+  tenant: string
+  session_id: number | null
+  attempt: number
+  stage: number
+  data: unknown
+}
+
+/** The timeline of a job, oldest first. */
+export const jobTimeline = statement<EventRow>()(
+  'event.timeline',
+  (p: { id: string; limit: number }) => sql`
+  select seq, at, type, job_id, kind, tenant, session_id, attempt, stage, data
+  from holdfast.event
+  where job_id = ${p.id}::uuid
+  order by seq
+  limit ${p.limit}`,
+)
+
+/** Which of these jobs are final, and how they ended. */
+export const finalOf = statement<{
+  id: string
+  state: string
+  error: { code: string; message: string } | null
+  outputs: { name: string; output: unknown }[]
+}>()(
+  'job.final',
+  (p: { ids: string[] }) => sql`
+  select job.id, job.state, job.error, coalesce((
+    select json_agg(json_build_object('name', output.name, 'output', output.output) order by output.stage)
+    from holdfast.stage_output as output
+    where output.job_id = job.id
+  ), '[]') as outputs
+  from holdfast.finished_job as job
+  where job.id = any(${p.ids}::uuid[])`,
+)
+
+/** Where a job stands; nothing if there is no such job. */
+export const stateOf = statement<{ id: string; state: string; tenant: string }>()(
+  'job.state',
+  (p: { ids: string[]; tenant: string | null }) => sql`
+  select job.id, job.state, job.tenant
+  from holdfast.job
+  where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant})`,
+)
+
+/** The kinds that workers have registered. */
+export const listKinds = statement<{
+  name: string
+  queue: string
+  priority: number
+  crash_budget: number
+  stages: { name: string; optional: boolean }[]
+  seen_at: Date
+}>()(
+  'kind.list',
+  () => sql`
+  select name, queue, priority, crash_budget, stages, seen_at
+  from holdfast.kind
+  order by name`,
+)
+
+/** Stops or starts the claiming of a queue's jobs. */
+export const pauseQueue = statement<never>()(
+  'queue.pause',
+  (p: { name: string; isPaused: boolean }) => sql`
+  insert into holdfast.queue (name, paused_at)
+  values (${p.name}, case when ${p.isPaused}::boolean then now() end)
+  on conflict (name) do update set paused_at = excluded.paused_at`,
+)

@@ -1,0 +1,24 @@
+export { type ConnectOptions, connect } from './engine/connect.ts'
+export type { Holdfast, ListOptions, SubmitHow } from './engine/engine.ts'
+export type { Handle } from './engine/handle.ts'
+export type { Job, JobSummary, Result, TimelineEvent } from './engine/job.ts'
+export type { Working, WorkOptions } from './engine/work.ts'
+export { type ErrorCode, errorCodes, HoldfastError, PermanentError } from './errors/errors.ts'
+export {
+  type AbortReason,
+  type AnyJob,
+  type Backoff,
+  defineJob,
+  type InputOf,
+  type JobDefinition,
+  type OutputOf,
+  type OutputsOf,
+  type Stage,
+  type StageContext,
+} from './job/define.ts'
+export type { JobId } from './job/id.ts'
+export { can, type FinalState, isFinal, type LiveState, type MoveName, type State } from './job/machine.ts'
+export { migrate } from './store/migrate.ts'
+export type { Queryable } from './store/store.ts'
+export type { SubmitOptions } from './submit/prepare.ts'
+export { AttemptAborted } from './worker/attempt.ts'
