@@ -18,6 +18,12 @@ interface Erred {
   errors: string[]
 }
 
+/** An attempt that was settled. */
+export interface Moved {
+  id: string
+  attempt: number
+}
+
 const ids = (fences: Fence[]) => fences.map((fence) => fence.id)
 const attempts = (fences: Fence[]) => fences.map((fence) => fence.attempt)
 
@@ -42,7 +48,7 @@ function endJobs(move: MoveName, state: FinalState, mine: Sql, also: Sql): Sql {
     select ${eventOf(move)}, id, kind, tenant, session_id, attempt, stage, error::json
     from gone
   )${also}
-  select id
+  select id, attempt
   from gone`
 }
 
@@ -56,7 +62,7 @@ const storeOutputs = sql`,
   )`
 
 /** Ends attempts well, many at a time. A missing row means that its lease was lost and another worker owns the job. */
-export const finishJobs = statement<{ id: string }>()('job.finish', (p: Ended) =>
+export const finishJobs = statement<Moved>()('job.finish', (p: Ended) =>
   endJobs(
     'finish',
     'succeeded',
@@ -72,17 +78,15 @@ const erred = (p: Erred) => sql`
     from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.errors}::text[]) as mine (id, attempt, error)`
 
 /** Ends attempts in failure, many at a time: retries are spent, or the error is permanent. */
-export const failJobs = statement<{ id: string }>()('job.fail', (p: Erred) =>
-  endJobs('fail', 'failed', erred(p), raw('')),
-)
+export const failJobs = statement<Moved>()('job.fail', (p: Erred) => endJobs('fail', 'failed', erred(p), raw('')))
 
 /** Ends attempts of an optional stage in failure: what the earlier stages returned stays a usable result. */
-export const failOptional = statement<{ id: string }>()('job.fail_optional', (p: Erred) =>
+export const failOptional = statement<Moved>()('job.fail_optional', (p: Erred) =>
   endJobs('fail', 'partial', erred(p), raw('')),
 )
 
 /** Commits the outputs of stages and queues their jobs for the next stage. Failures and crashes are counted per stage. */
-export const advanceJobs = statement<{ id: string }>()(
+export const advanceJobs = statement<Moved>()(
   'job.advance',
   (p: Ended) => sql`
   with mine as materialized (
@@ -101,12 +105,12 @@ export const advanceJobs = statement<{ id: string }>()(
     select ${eventOf('advance')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage
     from gone
   )${storeOutputs}
-  select id, ${wakeIdle} as woken
+  select id, attempt, ${wakeIdle} as woken
   from gone`,
 )
 
 /** Queues failed attempts again, each not before its durable backoff has passed. */
-export const retryJobs = statement<{ id: string }>()(
+export const retryJobs = statement<Moved>()(
   'job.retry',
   (p: Erred & { delaysMs: number[] }) => sql`
   with mine as materialized (
@@ -126,12 +130,12 @@ export const retryJobs = statement<{ id: string }>()(
       json_build_object('error', error::json, 'runAt', run_at)
     from back
   )
-  select id
+  select id, attempt
   from back`,
 )
 
 /** Gives attempts back unharmed: the worker stops, or holds more than it can start soon. Costs no retry. */
-export const releaseJobs = statement<{ id: string }>()(
+export const releaseJobs = statement<Moved>()(
   'job.release',
   (p: { fences: Fence[]; sessionId: number }) => sql`
   with mine as materialized (
@@ -150,15 +154,15 @@ export const releaseJobs = statement<{ id: string }>()(
     select ${eventOf('release')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage
     from back
   )
-  select id, ${wakeIdle} as woken
+  select id, attempt, ${wakeIdle} as woken
   from back`,
 )
 
 /** Which of these attempts have an event of that type already: an earlier try was carried out, only its answer was lost. */
-export const alreadySettled = statement<{ id: string }>()(
+export const alreadySettled = statement<Moved>()(
   'event.already',
   (p: { fences: Fence[]; type: string }) => sql`
-  select mine.id
+  select mine.id, mine.attempt
   from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[]) as mine (id, attempt)
   where exists (
     select

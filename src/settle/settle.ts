@@ -11,6 +11,7 @@ import {
   failJobs,
   failOptional,
   finishJobs,
+  type Moved,
   recordRefusals,
   releaseJobs,
   retryJobs,
@@ -38,13 +39,17 @@ export interface SettlerOptions {
 
 /** Makes a settler. */
 export function makeSettler(options: SettlerOptions): Settler {
-  const all: Group<Settlement, Settled> = group({
+  const all: Group<Settlement, Settled | Error> = group({
     most: options.batchSize,
     lanes: 2,
     write: (batch) => settleMany(options, batch),
   })
   return {
-    settle: (settlement) => all.add(settlement),
+    async settle(settlement) {
+      const answer = await all.add(settlement)
+      if (answer instanceof Error) throw answer
+      return answer
+    },
     idle: () => all.idle(),
     get size() {
       return all.size
@@ -52,15 +57,41 @@ export function makeSettler(options: SettlerOptions): Settler {
   }
 }
 
-async function settleMany(options: SettlerOptions, batch: Settlement[]): Promise<Settled[]> {
-  const settled = new Set<string>()
+async function settleMany(options: SettlerOptions, batch: Settlement[]): Promise<(Settled | Error)[]> {
+  const answers = new Map<Settlement, Settled | Error>()
   for (const [move, same] of byMove(batch)) {
-    const ids = await settleSame(options, move, same)
-    for (const id of ids) settled.add(id)
-    const refused = same.filter(({ fence }) => !ids.has(fence.id)).map(({ fence }) => fence)
-    if (refused.length > 0) await refuse(options, refused, move)
+    const told = await settleApart(options, move, same)
+    same.forEach((settlement, index) => {
+      answers.set(settlement, told[index] as Settled | Error)
+    })
   }
-  return batch.map(({ fence }) => (settled.has(fence.id) ? 'settled' : 'lease_lost'))
+  return batch.map((settlement) => answers.get(settlement) as Settled | Error)
+}
+
+/** Strangers share this batch: what the database refuses for one of them is told to that one alone. */
+async function settleApart(options: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<(Settled | Error)[]> {
+  try {
+    return await settleOrRefuse(options, move, same)
+  } catch (error) {
+    const told = error instanceof Error ? error : new Error(String(error))
+    if (same.length === 1 || isConnectionError(error)) return same.map(() => told)
+    const answers: (Settled | Error)[] = []
+    for (const one of same) answers.push(...(await settleApart(options, move, [one])))
+    return answers
+  }
+}
+
+async function settleOrRefuse(options: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<Settled[]> {
+  const won = await settleSame(options, move, same)
+  // each row answers one caller: a second settle of the same attempt in the same batch is refused like any later one
+  const answers = same.map(({ fence }): Settled => (won.delete(keyOf(fence)) ? 'settled' : 'lease_lost'))
+  const refused = same.filter((_, index) => answers[index] === 'lease_lost').map(({ fence }) => fence)
+  if (refused.length > 0) await refuse(options, refused, move)
+  return answers
+}
+
+function keyOf({ id, attempt }: Moved): string {
+  return `${id} ${attempt}`
 }
 
 type MoveKey = Outcome['move'] | 'fail_optional'
@@ -86,11 +117,14 @@ async function settleSame(options: SettlerOptions, move: MoveKey, same: Settleme
   for (let tries = 1; ; tries++) {
     try {
       const rows = await write(options, move, same)
-      const ids = new Set(rows.map((row) => row.id))
-      if (tries === 1 || ids.size === same.length) return ids
+      const won = new Set(rows.map(keyOf))
+      if (tries === 1 || won.size === same.length) return won
       const type = announces(move === 'fail_optional' ? 'fail' : move) as string
-      const earlier = await options.store.run(alreadySettled, { fences: fences.filter(({ id }) => !ids.has(id)), type })
-      return new Set([...ids, ...earlier.map((row) => row.id)])
+      const earlier = await options.store.run(alreadySettled, {
+        fences: fences.filter((fence) => !won.has(keyOf(fence))),
+        type,
+      })
+      return new Set([...won, ...earlier.map(keyOf)])
     } catch (error) {
       if (!isConnectionError(error) && !isRetryable(error)) throw error
       options.onTrouble(error)
@@ -100,7 +134,7 @@ async function settleSame(options: SettlerOptions, move: MoveKey, same: Settleme
   }
 }
 
-function write({ store, ...options }: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<{ id: string }[]> {
+function write({ store, ...options }: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<Moved[]> {
   const fences = same.map(({ fence }) => fence)
   const sessionId = options.sessionId()
   switch (move) {
