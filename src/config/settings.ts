@@ -110,7 +110,7 @@ export const settings = {
   crashBudget: {
     type: 'whole',
     default: 3,
-    min: 0,
+    min: 1,
     max: 1_000,
     about: 'Workers that a job may lose before it is quarantined, if its kind names no number.',
   },

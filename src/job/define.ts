@@ -183,6 +183,12 @@ export function isPriority(value: unknown): value is number {
 /** Every priority, first served first. */
 export const priorities = [1, 2, 3, 4] as const
 
+/**
+ * From so many lost workers on, a job is suspected of killing them, and a worker runs only one such job at a time: so a job that
+ * does kill its workers spends its crash budget alone, and not that of all the jobs that were claimed along with it.
+ */
+export const suspectCrashes = 2
+
 const nameRule = 'use up to 100 letters, digits, and any of _ . : -, beginning with a letter or digit'
 
 function definitionProblem(job: AnyJob): string | undefined {
@@ -191,9 +197,9 @@ function definitionProblem(job: AnyJob): string | undefined {
   if (!isPriority(job.priority)) return `has priority ${job.priority}; use 1 (first) to 4 (last).`
   if (
     job.crashBudget !== undefined &&
-    !(Number.isInteger(job.crashBudget) && job.crashBudget >= 0 && job.crashBudget <= 1000)
+    !(Number.isInteger(job.crashBudget) && job.crashBudget >= 1 && job.crashBudget <= 1000)
   )
-    return `has crashBudget ${job.crashBudget}; use a whole number from 0 to 1000.`
+    return `has crashBudget ${job.crashBudget}; use a whole number from 1 to 1000.`
   if (job.input !== undefined && typeof job.input?.['~standard']?.validate !== 'function')
     return 'has an input that is no Standard Schema; pass a schema of Zod, Valibot, ArkType or the like.'
   if (job.stages.length === 0) return 'has no stages; give it `run`, or `stages` with at least one.'

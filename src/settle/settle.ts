@@ -31,8 +31,8 @@ export interface SettlerOptions {
   store: Store
   batchSize: number
   sessionId: () => number
-  /** Whether the session's lease still stands; once it is gone, a settle that can't reach the database gives up. */
-  isLeaseHeld: () => boolean
+  /** Fires when the worker can wait no longer for a database that does not answer. */
+  givenUp: AbortSignal
   onRefused: (fences: Fence[], write: string) => void
   onTrouble: (error: unknown) => void
 }
@@ -109,7 +109,8 @@ function byMove(batch: Settlement[]): Map<MoveKey, Settlement[]> {
 }
 
 /**
- * Writes one kind of outcome until the database answers or the lease is gone. After a broken connection nobody knows
+ * Writes one kind of outcome until the database answers: what was computed at great cost is not thrown away because a
+ * connection broke, and whether the lease still stands is for the row to say. After a broken connection nobody knows
  * whether the statement was carried out, so what the next try does not find is looked up before it counts as refused.
  */
 async function settleSame(options: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<Set<string>> {
@@ -127,9 +128,9 @@ async function settleSame(options: SettlerOptions, move: MoveKey, same: Settleme
       return new Set([...won, ...earlier.map(keyOf)])
     } catch (error) {
       if (!isConnectionError(error) && !isRetryable(error)) throw error
+      if (options.givenUp.aborted) throw error
       options.onTrouble(error)
-      if (!options.isLeaseHeld()) return new Set()
-      await pause(Math.min(1000, 20 * 2 ** tries))
+      await pause(Math.min(1000, 20 * 2 ** tries), options.givenUp)
     }
   }
 }

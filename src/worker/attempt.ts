@@ -35,13 +35,18 @@ export interface Attempt {
   signal(): AbortSignal
 }
 
+/** The fence of a claimed row. */
+export function fenceOf(row: ClaimedRow): Fence {
+  return { id: row.id as JobId, attempt: row.attempt }
+}
+
 /** Makes an attempt of a claimed row. */
 export function makeAttempt(config: Config, job: AnyJob, row: ClaimedRow): Attempt {
   const stage = job.stages[row.stage] as AnyStage
   // most handlers of short jobs never look at their signal, so it is made when first asked for
   let controller: AbortController | undefined
   const attempt: Attempt = {
-    fence: { id: row.id as JobId, attempt: row.attempt },
+    fence: fenceOf(row),
     row,
     job,
     stage,
@@ -111,17 +116,20 @@ type Read = { value: unknown } | { error: JobError }
 async function readInput({ row, job }: Attempt): Promise<Read> {
   if (row.input === null)
     return { error: { code: 'input_invalid', message: 'The stored input of this job is missing.' } }
-  const value: unknown = JSON.parse(row.input)
-  if (!job.input) return { value }
   try {
+    const value: unknown = JSON.parse(row.input)
+    if (!job.input) return { value }
     const checked = await job.input['~standard'].validate(value)
     if (!checked.issues) return { value: checked.value }
-    const issue = checked.issues[0]
-    return {
-      error: { code: 'input_invalid', message: `The stored input does not fit kind ${job.kind}: ${issue?.message}.` },
-    }
+    const message = `The stored input does not fit kind ${job.kind}: ${checked.issues[0]?.message}.`
+    return { error: { code: 'input_invalid', message } }
   } catch (thrown) {
-    return { error: { code: 'input_invalid', message: `The schema of kind ${job.kind} threw: ${messageOf(thrown)}` } }
+    return {
+      error: {
+        code: 'input_invalid',
+        message: `The stored input of kind ${job.kind} cannot be read: ${messageOf(thrown)}`,
+      },
+    }
   }
 }
 

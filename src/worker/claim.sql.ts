@@ -1,13 +1,7 @@
+import { suspectCrashes } from '../job/define.ts'
+import type { Fence } from '../job/id.ts'
 import { legal, sql, statement, target } from '../store/sql.ts'
-
-/** One path of the claim's index: the jobs of a kind in a queue at a priority. */
-export interface Lane {
-  queue: string
-  kind: string
-  priority: number
-  /** Jobs beyond this many stages were advanced by a newer version of the code; this worker leaves them to it. */
-  stageCount: number
-}
+import type { Lane } from './lanes.ts'
 
 /** A claimed job, as the database hands it over. */
 export interface ClaimedRow {
@@ -18,6 +12,7 @@ export interface ClaimedRow {
   stage: number
   attempt: number
   failures: number
+  crashes: number
   submitted_at: Date
   input: string | null
   outputs: string | null
@@ -27,6 +22,8 @@ interface Claim {
   sessionId: number
   lanes: Lane[]
   most: number
+  /** Whether to claim jobs that have lost several workers already; those are claimed one at a time, apart from the others. */
+  isSuspect: boolean
   /** For each kind, for each stage, how long after now() the attempt is taken for hung. */
   deadlinesMs: string
 }
@@ -53,6 +50,7 @@ export const claimJobs = statement<ClaimedRow>()(
         from holdfast.live_job as job
         where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
           and ${legal('claim')} and job.run_at <= now() and job.stage < lane.stage_count
+          and (job.crashes >= ${suspectCrashes}::int) = ${p.isSuspect}::boolean
         order by job.run_at
         limit ${p.most}
         for update skip locked
@@ -61,7 +59,7 @@ export const claimJobs = statement<ClaimedRow>()(
         and not exists (select from holdfast.queue where name = lane.queue and paused_at is not null)
       limit ${p.most}
     ))
-    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.submitted_at
+    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.submitted_at
   )
   select claimed.*, payload.input::text as input,
     case when claimed.stage > 0 then (
@@ -100,6 +98,15 @@ export const lostAttempts = statement<{ id: string; attempt: number; state: stri
   left join holdfast.live_job as job on job.id = mine.id and job.attempt = mine.attempt and ${legal('finish')}
   left join holdfast.finished_job as finished on finished.id = mine.id
   where job.id is null`,
+)
+
+/** Attempts in this session's name that it does not hold: their claim was carried out, and its answer lost. */
+export const unheldAttempts = statement<Fence>()(
+  'attempt.unheld',
+  (p: { sessionId: number; ids: string[] }) => sql`
+  select job.id, job.attempt
+  from holdfast.live_job as job
+  where job.session_id = ${p.sessionId}::bigint and ${legal('release')} and job.id <> all(${p.ids}::uuid[])`,
 )
 
 /** Makes the kinds known that this program can run. */

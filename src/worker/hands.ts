@@ -1,8 +1,10 @@
 import type { Config } from '../config/config.ts'
-import type { AbortReason, AnyJob } from '../job/define.ts'
-import type { Outcome } from '../settle/outcome.ts'
+import { messageOf } from '../errors/errors.ts'
+import { type AbortReason, type AnyJob, suspectCrashes } from '../job/define.ts'
+import type { Fence } from '../job/id.ts'
+import type { Outcome, Settled } from '../settle/outcome.ts'
 import type { Settler } from '../settle/settle.ts'
-import { type Attempt, failure, makeAttempt, runHandler, timeoutError } from './attempt.ts'
+import { type Attempt, failure, fenceOf, makeAttempt, runHandler, timeoutError } from './attempt.ts'
 import type { ClaimedRow } from './claim.sql.ts'
 import type { Pace } from './pace.ts'
 import type { Reports } from './report.ts'
@@ -25,6 +27,10 @@ export interface Hands {
   runningFor(ms: number): Attempt[]
   readonly running: number
   readonly waiting: number
+  /** Everything that is held in the database in this worker's name: waiting, running, or on its way to be settled. */
+  held(): Fence[]
+  /** Whether one of them has lost several workers already. */
+  readonly hasSuspect: boolean
   /** Resolves when no handler runs and nothing waits. */
   empty(): Promise<void>
 }
@@ -38,6 +44,8 @@ export interface HandsOptions {
   pace: Pace
   onSettled: (attempt: Attempt, outcome: Outcome) => void
   onTrouble: (error: unknown) => void
+  /** Whether the lease stands; without it nothing is started. */
+  isLeaseHeld: () => boolean
   /** There is room for more. */
   onRoom: () => void
 }
@@ -51,6 +59,7 @@ interface Waiting {
 export function makeHands(options: HandsOptions): Hands {
   const { config, settler, reports, pace } = options
   const running = new Set<Attempt>()
+  const settling = new Set<Fence>()
   let waiting: Waiting[] = []
   let next = 0
   let emptied: (() => void)[] = []
@@ -60,7 +69,12 @@ export function makeHands(options: HandsOptions): Hands {
 
   function pump(): void {
     let started = 0
-    while (next < waiting.length && running.size < config.concurrency && settler.size < unsettledMost) {
+    while (
+      next < waiting.length &&
+      running.size < config.concurrency &&
+      settler.size < unsettledMost &&
+      options.isLeaseHeld()
+    ) {
       begin((waiting[next] as Waiting).row)
       next += 1
       started += 1
@@ -96,15 +110,27 @@ export function makeHands(options: HandsOptions): Hands {
   }
 
   async function settle(attempt: Attempt, outcome: Outcome): Promise<void> {
-    try {
-      const reported = reports.flushFor(attempt)
-      if (reported) await reported
-      const settled = await settler.settle({ fence: attempt.fence, outcome })
-      if (settled === 'settled') options.onSettled(attempt, outcome)
-    } catch (error) {
-      options.onTrouble(error)
-    }
+    const { fence } = attempt
+    settling.add(fence)
+    const reported = reports.flushFor(attempt)
+    if (reported) await reported
+    const settled = await settler.settle({ fence, outcome }).catch((error) => settleRefused(attempt, outcome, error))
+    settling.delete(fence)
+    if (settled === 'settled') options.onSettled(attempt, outcome)
     if (waitingCount() > 0) schedulePump()
+  }
+
+  /** Postgres can't hold the outcome itself. Trying again would not help, so the attempt fails with the reason. */
+  function settleRefused(attempt: Attempt, outcome: Outcome, error: unknown): Promise<Settled> {
+    options.onTrouble(error)
+    if (outcome.move === 'fail') return Promise.resolve('lease_lost')
+    const message = `Postgres refused the outcome of stage ${attempt.stage.name}: ${messageOf(error)}`
+    const fail: Outcome = {
+      move: 'fail',
+      error: { code: 'output_invalid', message },
+      isOptional: attempt.stage.optional === true,
+    }
+    return settle(attempt, fail).then(() => 'lease_lost')
   }
 
   let isPumpScheduled = false
@@ -127,10 +153,12 @@ export function makeHands(options: HandsOptions): Hands {
   }
 
   function giveBack(rows: ClaimedRow[]): void {
-    for (const row of rows)
-      void settler
-        .settle({ fence: { id: row.id as Attempt['fence']['id'], attempt: row.attempt }, outcome: { move: 'release' } })
-        .catch(options.onTrouble)
+    for (const row of rows) {
+      const fence = fenceOf(row)
+      settling.add(fence)
+      const released = settler.settle({ fence, outcome: { move: 'release' } }).catch(options.onTrouble)
+      void released.then(() => settling.delete(fence))
+    }
   }
 
   function releaseWaiting(olderThanMs = Number.POSITIVE_INFINITY): void {
@@ -189,6 +217,17 @@ export function makeHands(options: HandsOptions): Hands {
     runningFor(ms) {
       const beforeMs = performance.now() - ms
       return [...running].filter((attempt) => attempt.startedAtMs <= beforeMs)
+    },
+    held: () => [
+      ...waiting.slice(next).map(({ row }) => fenceOf(row)),
+      ...[...running].map(({ fence }) => fence),
+      ...settling,
+    ],
+    get hasSuspect() {
+      return (
+        waiting.some(({ row }) => row.crashes >= suspectCrashes) ||
+        [...running].some(({ row }) => row.crashes >= suspectCrashes)
+      )
     },
     get running() {
       return running.size

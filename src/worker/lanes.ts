@@ -1,6 +1,14 @@
 import type { Config } from '../config/config.ts'
 import { type AnyJob, priorities } from '../job/define.ts'
-import type { Lane } from './claim.sql.ts'
+
+/** One path of the claim's index: the jobs of a kind in a queue at a priority. */
+export interface Lane {
+  queue: string
+  kind: string
+  priority: number
+  /** Jobs beyond this many stages were advanced by a newer version of the code; this worker leaves them to it. */
+  stageCount: number
+}
 
 /** The lanes of these kinds, urgent ones first. With queues named, only theirs. */
 export function lanesOf(jobs: readonly AnyJob[], queues: readonly string[]): Lane[] {

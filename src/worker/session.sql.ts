@@ -1,7 +1,5 @@
+import { sessionLockClass } from '../store/locks.ts'
 import { sql, statement } from '../store/sql.ts'
-
-// with the session's id this makes the advisory lock whose absence says: that process is gone
-const lockClass = 0x484f4c46
 
 /** What a session says about itself. */
 export interface SessionFacts {
@@ -30,7 +28,7 @@ export const openSession = statement<{ id: number }>()(
 export const lockSession = statement<{ is_locked: boolean }>()(
   'session.lock',
   (p: { id: number }) => sql`
-  select pg_try_advisory_lock(${lockClass}::int, ${p.id}::int) as is_locked`,
+  select pg_try_advisory_lock(${sessionLockClass}::int, ${p.id}::int) as is_locked`,
 )
 
 /** Renews the lease. No row back: the session was ended, and all its attempts were given away. */

@@ -15,12 +15,12 @@ import { recordRefusals } from '../settle/settle.sql.ts'
 import { makeSettler } from '../settle/settle.ts'
 import type { Store } from '../store/store.ts'
 import type { Attempt } from './attempt.ts'
-import { claimJobs, lostAttempts, nextDue, registerKinds } from './claim.sql.ts'
+import { lostAttempts, registerKinds } from './claim.sql.ts'
+import { makeClaimer } from './claimer.ts'
 import { makeHands } from './hands.ts'
-import { deadlinesOf, lanesOf, rotated } from './lanes.ts'
+import { lanesOf } from './lanes.ts'
 import { makePace } from './pace.ts'
 import { makeReports } from './report.ts'
-import { wantWake } from './session.sql.ts'
 import { makeSession } from './session.ts'
 
 /** What happens in a worker, for whoever logs and counts. */
@@ -59,13 +59,8 @@ export function makeWorker(options: WorkerOptions): Worker {
   const { store, config, news } = options
   const jobs = new Map(options.jobs.map((job) => [job.kind, job]))
   const lanes = lanesOf(options.jobs, config.queues)
-  const deadlinesMs = deadlinesOf(options.jobs, config)
   const pace = makePace()
-  let isWakeWanted = false
-  // whether there may be more to claim than there was room for; if not, only a wake-up or the poll is worth a look
-  let isHungry = true
-  let emptyTurns = 0
-  let turn = 0
+  const givenUp = new AbortController()
 
   const session = makeSession({
     url: options.url,
@@ -83,11 +78,9 @@ export function makeWorker(options: WorkerOptions): Worker {
     onDoubt: () => {
       news.doubted()
       hands.abortAll('lease_lost')
+      hands.releaseWaiting()
     },
-    onHeld: () => {
-      isWakeWanted = false
-      claimer.wake()
-    },
+    onHeld: () => claimer.sessionHeld(),
     onTrouble: (message) => news.trouble(new Error(`heartbeat: ${message}`)),
   })
 
@@ -101,7 +94,7 @@ export function makeWorker(options: WorkerOptions): Worker {
     store,
     batchSize: config.batchSize,
     sessionId: session.id,
-    isLeaseHeld: session.isHeld,
+    givenUp: givenUp.signal,
     onRefused: refused,
     onTrouble: news.trouble,
   })
@@ -114,9 +107,9 @@ export function makeWorker(options: WorkerOptions): Worker {
     pace,
     onSettled,
     onTrouble: news.trouble,
-    onRoom: () => isHungry && claimer.wake(),
+    isLeaseHeld: session.isHeld,
+    onRoom: () => claimer.roomCame(),
   })
-  const claimer = loop({ turn: claim, onError: news.trouble })
   const watcher = loop({ turn: watch, onError: news.trouble })
   const bus = listen({
     url: options.url,
@@ -126,47 +119,22 @@ export function makeWorker(options: WorkerOptions): Worker {
     onGap: () => claimer.wake(),
     onTrouble: news.trouble,
   })
+  const claimer = makeClaimer({
+    store,
+    config,
+    jobs: options.jobs,
+    lanes,
+    session,
+    hands,
+    pace,
+    isBusConnected: bus.isConnected,
+    onTrouble: news.trouble,
+  })
   let ticker: NodeJS.Timeout | undefined
 
   function onSettled(attempt: Attempt, outcome: Outcome): void {
     news.settled(attempt, outcome)
     if (outcome.move === 'advance' || outcome.move === 'retry') claimer.wake()
-  }
-
-  /** One look for work. Answers how long to wait before the next one. */
-  async function claim(): Promise<number> {
-    const most = hands.room()
-    isHungry = true
-    if (most <= 0 || !session.isHeld()) return config.pollMs
-    turn += 1
-    const rows = await store.run(claimJobs, { sessionId: session.id(), lanes: rotated(lanes, turn), most, deadlinesMs })
-    hands.take(rows)
-    if (rows.length === most) {
-      await askToBeWoken(false)
-      return 0
-    }
-    isHungry = false
-    if (rows.length === 0) pace.reset(performance.now())
-    emptyTurns = rows.length === 0 ? emptyTurns + 1 : 0
-    if (isWakeWanted) return napMs()
-    // a submit that came between the look and the wish woke nobody, so look once more
-    await askToBeWoken(true)
-    return 1
-  }
-
-  /** How long to nap: until the next due job, at most until the poll. */
-  async function napMs(): Promise<number> {
-    const [next] = await store.run(nextDue, { lanes })
-    const patienceMs = bus.isConnected() ? config.pollMs : Math.min(config.pollMs, 100)
-    // a submit whose snapshot is older than our wish wakes nobody: the first looks after falling idle come sooner
-    const soonMs = emptyTurns <= 4 ? 10 * 3 ** emptyTurns : patienceMs
-    return Math.min(patienceMs, soonMs, next?.due_ms ?? patienceMs)
-  }
-
-  async function askToBeWoken(isWanted: boolean): Promise<void> {
-    if (isWakeWanted === isWanted) return
-    isWakeWanted = isWanted
-    await store.run(wantWake, { id: session.id(), isWanted })
   }
 
   /** Finds out which attempts are no longer ours: cancelled, or taken by the reaper. */
@@ -195,6 +163,8 @@ export function makeWorker(options: WorkerOptions): Worker {
     hands.abortAll('shutdown')
     await within(Math.min(1_000, config.drainMs), hands.empty())
     hands.giveUp()
+    // a database that does not come back would hold us for ever; the reaper will take what we could not give
+    if (!(await within(config.leaseMs, settler.idle()))) givenUp.abort()
     await settler.idle()
     await Promise.all([watcher.stop(), reports.stop()])
     await session.stop()

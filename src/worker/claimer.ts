@@ -1,0 +1,126 @@
+import type { Config } from '../config/config.ts'
+import type { AnyJob } from '../job/define.ts'
+import { type Loop, loop } from '../service/service.ts'
+import { releaseJobs } from '../settle/settle.sql.ts'
+import type { Store } from '../store/store.ts'
+import { claimJobs, nextDue, unheldAttempts } from './claim.sql.ts'
+import type { Hands } from './hands.ts'
+import { deadlinesOf, type Lane, rotated } from './lanes.ts'
+import type { Pace } from './pace.ts'
+import { wantWake } from './session.sql.ts'
+import type { Session } from './session.ts'
+
+/** Looks for work. */
+export interface Claimer extends Loop {
+  /** A place came free. Worth a look only if there may be more than there was room for. */
+  roomCame(): void
+  /** The session is (again) held, perhaps under another id. */
+  sessionHeld(): void
+}
+
+/** What a claimer needs. */
+export interface ClaimerOptions {
+  store: Store
+  config: Config
+  jobs: readonly AnyJob[]
+  lanes: Lane[]
+  session: Session
+  hands: Hands
+  pace: Pace
+  isBusConnected: () => boolean
+  onTrouble: (error: unknown) => void
+}
+
+const suspectEveryMs = 500
+
+/** Makes the claimer of a worker. */
+export function makeClaimer(options: ClaimerOptions): Claimer {
+  const { store, config, lanes, session, hands, pace } = options
+  const deadlinesMs = deadlinesOf(options.jobs, config)
+  let isHungry = true
+  let isWakeWanted = false
+  // whether a claim may have been carried out whose answer was lost: then there are attempts in our name that we don't know of
+  let isClaimInDoubt = false
+  let emptyTurns = 0
+  let turns = 0
+  let suspectsAtMs = Number.NEGATIVE_INFINITY
+
+  /** One look for work. Answers how long to wait before the next one. */
+  async function turn(): Promise<number> {
+    isHungry = true
+    if (!session.isHeld()) return config.pollMs
+    if (isClaimInDoubt) await releaseUnheld()
+    await claimSuspect()
+    const most = hands.room()
+    if (most <= 0) return config.pollMs
+    const count = await claim(most, false)
+    if (count === most) {
+      await askToBeWoken(false)
+      return 0
+    }
+    isHungry = false
+    if (count === 0) pace.reset(performance.now())
+    emptyTurns = count === 0 ? emptyTurns + 1 : 0
+    if (isWakeWanted) return napMs()
+    // a submit that came between the look and the wish woke nobody, so look once more
+    await askToBeWoken(true)
+    return 1
+  }
+
+  async function claim(most: number, isSuspect: boolean): Promise<number> {
+    turns += 1
+    isClaimInDoubt = true
+    const rows = await store.run(claimJobs, {
+      sessionId: session.id(),
+      lanes: rotated(lanes, turns),
+      most,
+      deadlinesMs,
+      isSuspect,
+    })
+    isClaimInDoubt = false
+    hands.take(rows)
+    return rows.length
+  }
+
+  async function claimSuspect(): Promise<void> {
+    const nowMs = performance.now()
+    if (hands.room() <= 0 || hands.hasSuspect || nowMs - suspectsAtMs < suspectEveryMs) return
+    suspectsAtMs = nowMs
+    await claim(1, true)
+  }
+
+  /** Gives back what a claim took in our name without our hearing of it. */
+  async function releaseUnheld(): Promise<void> {
+    const held = hands.held()
+    const fences = await store.run(unheldAttempts, { sessionId: session.id(), ids: held.map(({ id }) => id) })
+    if (fences.length > 0) await store.run(releaseJobs, { fences, sessionId: session.id() })
+    isClaimInDoubt = false
+  }
+
+  /** How long to nap: until the next due job, at most until the poll. */
+  async function napMs(): Promise<number> {
+    const [next] = await store.run(nextDue, { lanes })
+    const patienceMs = options.isBusConnected() ? config.pollMs : Math.min(config.pollMs, 100)
+    // a submit whose snapshot is older than our wish wakes nobody: the first looks after falling idle come sooner
+    const soonMs = emptyTurns <= 4 ? 10 * 3 ** emptyTurns : patienceMs
+    return Math.min(patienceMs, soonMs, next?.due_ms ?? patienceMs)
+  }
+
+  async function askToBeWoken(isWanted: boolean): Promise<void> {
+    if (isWakeWanted === isWanted) return
+    await store.run(wantWake, { id: session.id(), isWanted })
+    isWakeWanted = isWanted
+  }
+
+  const looking = loop({ turn, onError: options.onTrouble })
+  return {
+    ...looking,
+    roomCame() {
+      if (isHungry) looking.wake()
+    },
+    sessionHeld() {
+      isWakeWanted = false
+      looking.wake()
+    },
+  }
+}
