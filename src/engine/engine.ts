@@ -11,7 +11,9 @@ import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
 import type { Log } from './log.ts'
+import { type Metrics, makeMetrics } from './metrics.ts'
 import { getJob, jobTimeline, type ListFilter, listJobs, listKinds, pauseQueue, stateOf } from './read.sql.ts'
+import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeResults } from './results.ts'
 import { startWorking, type Working, type WorkOptions } from './work.ts'
 
@@ -31,6 +33,16 @@ export interface ListOptions {
   before?: string
   /** Default 50, at most 1000. */
   limit?: number
+}
+
+/** A kind, as the last worker that knows it has registered it. */
+export interface RegisteredKind {
+  name: string
+  queue: string
+  priority: number
+  crashBudget: number
+  stages: { name: string; optional: boolean }[]
+  seenAt: Date
 }
 
 /** Holdfast, connected. */
@@ -56,9 +68,16 @@ export interface Holdfast {
   /** Stops the claiming of a queue's jobs; what runs goes on. */
   pauseQueue(name: string): Promise<void>
   resumeQueue(name: string): Promise<void>
-  kinds(): Promise<{ name: string; queue: string; stages: { name: string; optional: boolean }[]; seenAt: Date }[]>
-  /** Starts to work on the kinds of this process. */
+  /** The kinds that workers have registered. */
+  kinds(): Promise<RegisteredKind[]>
+  /** Starts to work on the kinds of this process, with a reaper beside it: they live and die together. */
   work(options?: WorkOptions): Promise<Working>
+  /** Runs a reaper without a worker. */
+  reap(): Promise<Reaping>
+  /** Gives the jobs of a child process back at once, when its supervisor has seen it end. */
+  reclaim(child: { supervisor: string; pid: number }): Promise<void>
+  /** What this process counted, in the text format of Prometheus. */
+  metrics(): Promise<string>
   /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
   close(): Promise<void>
   readonly config: Config
@@ -73,15 +92,24 @@ export interface EngineParts {
   jobs: readonly AnyJob[]
   log: Log
   supervisor: string | null
+  metrics: Metrics
   stopServer: () => Promise<void>
 }
 
+/** A reaper that runs. */
+export interface Reaping {
+  /** The term in which it leads at this moment; null if another process leads. */
+  term(): number | null
+  stop(): Promise<void>
+}
+
 /** Makes Holdfast of its parts: the one place where adapters meet rooms. */
-export function makeHoldfast(parts: EngineParts): Holdfast {
+export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
+  const parts: EngineParts = { ...given, metrics: makeMetrics() }
   const { store, config, log } = parts
   const submitter = makeSubmitter(store, config.batchSize)
   const results = makeResults(store, (error) => log.warn({ err: error }, 'could not look for results'))
-  const working = new Set<Working>()
+  const working = new Set<{ stop(): Promise<void> }>()
   const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, store, results })
 
   async function submit<J extends AnyJob>(
@@ -154,12 +182,25 @@ export function makeHoldfast(parts: EngineParts): Holdfast {
     },
     pauseQueue: async (name) => void (await store.run(pauseQueue, { name, isPaused: true })),
     resumeQueue: async (name) => void (await store.run(pauseQueue, { name, isPaused: false })),
-    kinds: async () => (await store.run(listKinds, {})).map(({ seen_at, ...kind }) => ({ ...kind, seenAt: seen_at })),
+    kinds: async () =>
+      (await store.run(listKinds, {})).map(({ seen_at, crash_budget, ...kind }) => ({
+        ...kind,
+        crashBudget: crash_budget,
+        seenAt: seen_at,
+      })),
     async work(options = {}) {
       const started = await startWorking(parts, options, () => results.nudge())
       working.add(started)
       return started
     },
+    async reap() {
+      const reaper = makeEngineReaper(parts)
+      working.add(reaper)
+      await reaper.start()
+      return reaper
+    },
+    reclaim: (child) => reclaimChild(parts, child),
+    metrics: () => parts.metrics.text(),
     close: () => {
       closing ??= close()
       return closing

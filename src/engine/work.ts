@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { readConfig } from '../config/config.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
-import type { Service } from '../service/service.ts'
+import { boundOf, ladder } from '../reaper/bound.ts'
 import { isConnectionError } from '../store/connection.ts'
-import { makeWorker } from '../worker/worker.ts'
+import { makeWorker, type WorkerNews } from '../worker/worker.ts'
 import type { EngineParts } from './engine.ts'
+import { makeEngineReaper } from './reap.ts'
 
 /** How to work. */
 export interface WorkOptions {
@@ -24,38 +26,64 @@ export interface Working {
 /** The version of this program. */
 export const version: string = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
 
-/** Starts a worker and answers once it claims. */
+/** Starts a worker, with a reaper beside it, and answers once it claims. */
 export async function startWorking(parts: EngineParts, options: WorkOptions, onSettled: () => void): Promise<Working> {
-  const { store, url, log, jobs, supervisor } = parts
+  const { log, jobs } = parts
   if (jobs.length === 0)
     throw new HoldfastError('kind_invalid', 'There is nothing to work on: pass the kinds to connect({ jobs: [...] }).')
-  const config = {
-    ...parts.config,
-    ...(options.concurrency && { concurrency: options.concurrency }),
-    ...(options.queues && { queues: options.queues }),
-  }
-  const worker: Service & { sessionId(): number } = makeWorker({
-    store,
-    url,
+  const config = readConfig({ ...parts.config, ...options }, {})
+  const worker = makeWorker({
+    store: parts.store,
+    url: parts.url,
     isPooled: config.pooled,
     config,
     jobs,
-    supervisor,
+    supervisor: parts.supervisor,
     version,
-    news: {
-      settled: onSettled,
-      refused: (fences, write) =>
-        log.warn(
-          { write, jobs: fences.slice(0, 10), count: fences.length },
-          'a write was refused: these attempts are no longer ours',
-        ),
-      doubted: () => log.warn({}, 'the lease could not be confirmed in time; all attempts were aborted'),
-      trouble: (error) =>
-        isConnectionError(error)
-          ? log.warn({ reason: messageOf(error) }, 'the database is out of reach; trying again')
-          : log.error({ err: error }, 'trouble in the worker'),
-    },
+    news: workerNews(parts, onSettled),
   })
+  const reaper = makeEngineReaper(parts)
   await worker.start()
-  return worker
+  await reaper.start()
+  log.info(
+    {
+      session: worker.sessionId(),
+      boundMs: boundOf(config),
+      ladder: ladder(config).map(({ rung, boundMs }) => `${rung}: ${boundMs} ms`),
+    },
+    'works; a lost job moves again within the bound',
+  )
+  let stopping: Promise<void> | undefined
+  return {
+    sessionId: worker.sessionId,
+    stop() {
+      // the reaper outlives the drain: a long last job must not leave the clockwork to chance
+      stopping ??= worker.stop().then(() => reaper.stop())
+      return stopping
+    },
+  }
+}
+
+function workerNews({ log, metrics }: EngineParts, onSettled: () => void): WorkerNews {
+  return {
+    settled(attempt, outcome) {
+      metrics.add('holdfast_settled_total', { kind: attempt.job.kind, outcome: outcome.move })
+      onSettled()
+    },
+    refused(fences, write) {
+      metrics.add('holdfast_refused_writes_total', { write }, fences.length)
+      log.warn(
+        { write, jobs: fences.slice(0, 10), count: fences.length },
+        'a write was refused: these attempts are no longer ours',
+      )
+    },
+    doubted() {
+      metrics.add('holdfast_lease_doubts_total')
+      log.warn({}, 'the lease could not be confirmed in time; all attempts were aborted')
+    },
+    trouble(error) {
+      if (isConnectionError(error)) log.warn({ reason: messageOf(error) }, 'the database is out of reach; trying again')
+      else log.error({ err: error }, 'trouble in the worker')
+    },
+  }
 }

@@ -1,0 +1,93 @@
+import { messageOf } from '../errors/errors.ts'
+import { type DutyReport, duties, type Orphan } from '../reaper/duties.ts'
+import { makeReaper, type Reaper, type ReaperNews, runSweep } from '../reaper/reaper.ts'
+import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
+import type { EngineParts } from './engine.ts'
+
+/** Makes the reaper of an engine: it leads, or waits to. */
+export function makeEngineReaper(parts: EngineParts): Reaper {
+  return makeReaper({ store: parts.store, config: parts.config, news: reaperNews(parts) })
+}
+
+/**
+ * Ends the sessions of a child process that was seen to end, and moves its jobs on at once. Any process may do this, leader or not: the
+ * row decides.
+ */
+export async function reclaimChild(parts: EngineParts, child: { supervisor: string; pid: number }): Promise<void> {
+  const news = reaperNews(parts)
+  const ended = await parts.store.run(endChildSessions, child)
+  if (ended.length === 0) return
+  for (const session of ended) tellEnded(parts, session)
+  await runSweep(
+    parts.store,
+    duties.filter(({ name }) => name === 'reviveAbandoned'),
+    news,
+    () => true,
+  )
+}
+
+function reaperNews(parts: EngineParts): ReaperNews {
+  const { log, metrics } = parts
+  return {
+    elected(term) {
+      metrics.set('holdfast_leader_term', term)
+      log.info({ term }, 'leads')
+    },
+    deposed(term, why) {
+      metrics.set('holdfast_leader_term', 0)
+      log.info({ term, why }, 'leads no more')
+    },
+    done: (_duty, report) => tellReport(parts, report),
+    swept({ sweepMs, recovered, failed, isSystemic }) {
+      metrics.observe('holdfast_sweep_seconds', {}, sweepMs / 1000)
+      if (isSystemic) log.error({ failed }, 'systemic: the sweep recovered nothing, and something failed')
+      else if (recovered + failed > 0) log.warn({ recovered, failed, sweepMs: Math.round(sweepMs) }, 'sweep')
+    },
+    trouble(error, duty) {
+      if (duty) metrics.add('holdfast_sweep_failures_total', { duty })
+      log.warn({ duty, reason: messageOf(error) }, 'trouble in the reaper; it goes on')
+    },
+  }
+}
+
+function tellReport(parts: EngineParts, report: DutyReport): void {
+  const { log, metrics } = parts
+  for (const session of report.ended) tellEnded(parts, session)
+  for (const orphan of report.revived) tellOrphan(parts, 'holdfast_revivals_total', orphan, 'revived')
+  for (const orphan of report.quarantined) tellOrphan(parts, 'holdfast_quarantines_total', orphan, 'quarantined')
+  for (const { id, error } of report.failed) {
+    metrics.add('holdfast_orphan_failures_total')
+    log.error({ job: id, reason: messageOf(error) }, 'an orphan could not be moved')
+  }
+  const oldest = Math.max(0, ...[...report.revived, ...report.quarantined].map(({ lost_ms }) => lost_ms))
+  metrics.set('holdfast_oldest_orphan_seconds', oldest / 1000)
+  metrics.set('holdfast_stranded_kinds', report.stranded.length)
+  for (const { queue, kind, waiting_ms } of report.stranded)
+    log.warn({ queue, kind, waitingMs: Math.round(waiting_ms) }, 'jobs wait for a kind that no living worker knows')
+}
+
+function tellEnded({ log, metrics }: EngineParts, { id, rung, host, pid, lost_ms }: EndedRow): void {
+  metrics.add('holdfast_sessions_ended_total', { rung })
+  log.warn({ session: id, rung, host, pid, lostMs: Math.round(lost_ms) }, 'a session is dead')
+}
+
+function tellOrphan(
+  { log, metrics }: EngineParts,
+  metric: 'holdfast_revivals_total' | 'holdfast_quarantines_total',
+  row: Orphan,
+  word: string,
+): void {
+  metrics.add(metric, { orphan: row.orphan, rung: row.rung })
+  metrics.observe('holdfast_recovery_seconds', { rung: row.rung }, row.lost_ms / 1000)
+  log.warn(
+    {
+      job: row.id,
+      kind: row.kind,
+      attempt: row.attempt,
+      orphan: row.orphan,
+      rung: row.rung,
+      lostMs: Math.round(row.lost_ms),
+    },
+    word,
+  )
+}

@@ -1,0 +1,62 @@
+import { sql, statement } from '../store/sql.ts'
+
+interface Candidate {
+  holder: string
+  leaseMs: number
+}
+
+interface Held {
+  holder: string
+  term: number
+}
+
+/** Takes the lead if nobody holds it, with a term that was never used. No row back: somebody leads. */
+export const acquireLead = statement<{ term: number }>()(
+  'leader.acquire',
+  (p: Candidate) => sql`
+  insert into holdfast.leader as leader (term, holder, acquired_at, renewed_at, lease_until)
+  values (1, ${p.holder}, now(), now(), now() + ${p.leaseMs}::float8 * interval '1 ms')
+  on conflict (is_only) do update
+  set term = leader.term + 1, holder = excluded.holder, acquired_at = now(), renewed_at = now(), lease_until = excluded.lease_until
+  where leader.lease_until <= now()
+  returning term`,
+)
+
+/** Keeps the lead, and notes how the last sweep went. No row back: the lease ran out or another term has begun, and this process leads no more. */
+export const renewLead = statement<{ term: number }>()(
+  'leader.renew',
+  (p: Candidate & Held & { sweepMs: number | null }) => sql`
+  update holdfast.leader
+  set renewed_at = now(), lease_until = now() + ${p.leaseMs}::float8 * interval '1 ms',
+    swept_at = case when ${p.sweepMs}::float8 is null then swept_at else now() end, sweep_ms = coalesce(${p.sweepMs}::float8, sweep_ms)
+  where holder = ${p.holder} and term = ${p.term} and lease_until > now()
+  returning term`,
+)
+
+/** Lets the lead go, so that the next one need not wait for the lease. */
+export const releaseLead = statement<{ term: number }>()(
+  'leader.release',
+  (p: Held) => sql`
+  update holdfast.leader
+  set lease_until = now()
+  where holder = ${p.holder} and term = ${p.term}
+  returning term`,
+)
+
+/** Who leads, and since when. */
+export interface LeaderRow extends Held {
+  acquired_at: Date
+  renewed_at: Date
+  lease_until: Date
+  is_current: boolean
+  swept_at: Date | null
+  sweep_ms: number | null
+}
+
+/** The leader's row. */
+export const currentLeader = statement<LeaderRow>()(
+  'leader.current',
+  () => sql`
+  select term, holder, acquired_at, renewed_at, lease_until, lease_until > now() as is_current, swept_at, sweep_ms
+  from holdfast.leader`,
+)

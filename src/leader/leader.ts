@@ -1,0 +1,101 @@
+/**
+ * One leader at a time.
+ *
+ * The invariant: whoever acts as leader holds the row's term under a lease that has not run out by the database's clock.
+ * The row keeps it: a term is taken only when the last lease is over, and renewed only by its holder. This process
+ * trusts a confirmed lease only until shortly before its end, counted on its own monotonic clock from the sending of the
+ * question; past that it stops acting although nobody told it to. Two leaders may still overlap for the length of one
+ * statement under way; that is harmless, because every duty is guarded by the law and may run twice at once.
+ */
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { type Loop, loop, type Service } from '../service/service.ts'
+import type { Runner } from '../store/store.ts'
+import { acquireLead, releaseLead, renewLead } from './leader.sql.ts'
+
+/** A candidate, which leads at times. */
+export interface Leader extends Service {
+  /** The term that this process leads in at this moment; null if it does not. */
+  term(): number | null
+  /** Notes that a sweep of this term is done; the next renewal writes it down. */
+  swept(sweepMs: number): void
+}
+
+/** What a candidate needs. */
+export interface LeaderOptions {
+  store: Runner
+  leaseMs: number
+  renewMs: number
+  onElected: (term: number) => void
+  onDeposed: (term: number, why: string) => void
+  onTrouble: (error: unknown) => void
+}
+
+const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
+
+/** Makes a candidate. */
+export function makeLeader(options: LeaderOptions): Leader {
+  const { store, leaseMs } = options
+  const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
+  // a lease is trusted for all but its last tenth: time enough for a statement that was just sent
+  const trustMs = leaseMs * 0.9
+  let sweepMs: number | null = null
+  let led: { term: number; trustedUntilMs: number } | undefined
+
+  function term(): number | null {
+    return led && monotonicMs() < led.trustedUntilMs ? led.term : null
+  }
+
+  function depose(why: string): void {
+    if (!led) return
+    const { term } = led
+    led = undefined
+    options.onDeposed(term, why)
+  }
+
+  async function renew(): Promise<void> {
+    if (!led) return
+    const sentAtMs = monotonicMs()
+    try {
+      const [renewed] = await store.run(renewLead, { holder, term: led.term, leaseMs, sweepMs })
+      sweepMs = null
+      if (renewed) led = { term: renewed.term, trustedUntilMs: sentAtMs + trustMs }
+      else depose('the renewal was refused')
+    } catch (error) {
+      depose('the renewal failed')
+      options.onTrouble(error)
+    }
+  }
+
+  async function acquire(): Promise<void> {
+    const sentAtMs = monotonicMs()
+    const [acquired] = await store.run(acquireLead, { holder, leaseMs })
+    if (!acquired) return
+    led = { term: acquired.term, trustedUntilMs: sentAtMs + trustMs }
+    options.onElected(acquired.term)
+  }
+
+  const clock: Loop = loop({
+    async turn() {
+      await renew()
+      if (!led) await acquire()
+      return options.renewMs
+    },
+    onError: options.onTrouble,
+    errorPauseMs: options.renewMs,
+  })
+
+  return {
+    term,
+    start: () => clock.start(),
+    async stop() {
+      await clock.stop()
+      const last = led
+      depose('it stops')
+      if (last) await store.run(releaseLead, { holder, term: last.term }).catch(options.onTrouble)
+    },
+    swept(lastMs) {
+      sweepMs = lastMs
+    },
+  }
+}

@@ -1,0 +1,124 @@
+import type { Runner } from '../store/store.ts'
+import type { OrphanName } from './orphans.ts'
+import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from './revive.sql.ts'
+import { type EndedRow, endDeadSessions, forgetRefusals, forgetSessions, strandedKinds } from './session.sql.ts'
+
+/** An orphan that was moved on, with its class. */
+export type Orphan = OrphanRow & { orphan: OrphanName }
+
+/** What one run of a duty did. */
+export interface DutyReport {
+  revived: Orphan[]
+  quarantined: Orphan[]
+  ended: EndedRow[]
+  stranded: { queue: string; kind: string; waiting_ms: number }[]
+  /** Rows that could not be moved, each with its reason; they do not stop the others. */
+  failed: { id: string; error: unknown }[]
+  /** Whether there may be more than one batch holds. */
+  isFull: boolean
+}
+
+/** One thing that the leader does. Small, batched, ordered, and harmless if it runs twice at once. */
+export interface Duty {
+  readonly name: string
+  readonly everyMs: number
+  run(store: Runner): Promise<DutyReport>
+}
+
+const batch = 500
+const day = 86_400_000
+
+function report(part: Partial<DutyReport>): DutyReport {
+  return { revived: [], quarantined: [], ended: [], stranded: [], failed: [], isFull: false, ...part }
+}
+
+const endSessions: Duty = {
+  name: 'endSessions',
+  everyMs: 0,
+  async run(store) {
+    const ended = await store.run(endDeadSessions, { limit: batch })
+    return report({ ended, isFull: ended.length === batch })
+  },
+}
+
+const reviveAbandoned: Duty = {
+  name: 'reviveAbandoned',
+  everyMs: 0,
+  run: async (store) => moveOn(store, await store.run(findAbandoned, { limit: batch })),
+}
+
+const reviveHung: Duty = {
+  name: 'reviveHung',
+  everyMs: 0,
+  run: async (store) => moveOn(store, await store.run(findHung, { limit: batch })),
+}
+
+const reportStranded: Duty = {
+  name: 'reportStranded',
+  everyMs: 60_000,
+  run: async (store) => report({ stranded: await store.run(strandedKinds, {}) }),
+}
+
+const forget: Duty = {
+  name: 'forget',
+  everyMs: 60_000,
+  async run(store) {
+    const sessions = await store.run(forgetSessions, { olderThanMs: day, limit: batch })
+    const refusals = await store.run(forgetRefusals, { olderThanMs: 7 * day, limit: batch })
+    return report({ isFull: sessions.length === batch || refusals.length === batch })
+  },
+}
+
+/** All duties, in the order in which a sweep runs them: a session must be ended before its jobs are abandoned. */
+export const duties: readonly Duty[] = [endSessions, reviveAbandoned, reviveHung, reportStranded, forget]
+
+/** Revives what was found, or quarantines what has spent its crash budget. */
+export async function moveOn(store: Runner, found: OrphanRow[]): Promise<DutyReport> {
+  const spent = await moveEach(
+    found.filter((row) => row.is_spent),
+    (orphans) => store.run(quarantineJobs, { orphans }),
+  )
+  const others = await moveEach(
+    found.filter((row) => !row.is_spent),
+    (orphans) => store.run(reviveJobs, { orphans }),
+  )
+  const named = (rows: OrphanRow[]) => rows.map((row) => ({ ...row, orphan: classOf(row) }))
+  return report({
+    revived: named(others.moved),
+    quarantined: named(spent.moved),
+    failed: [...spent.failed, ...others.failed],
+    // only what moved counts: rows that always fail must not keep the sweep spinning
+    isFull: found.length === batch && spent.moved.length + others.moved.length > 0,
+  })
+}
+
+function classOf({ rung, stage }: OrphanRow): OrphanName {
+  if (rung === 'deadline passed') return 'hung-handler'
+  if (rung === 'session row gone') return 'session-row-gone'
+  if (rung === 'itself') return 'claimed-by-ended-session'
+  return stage > 0 ? 'later-stage-dead-session' : 'running-dead-session'
+}
+
+interface Moved {
+  moved: OrphanRow[]
+  failed: { id: string; error: unknown }[]
+}
+
+/** Moves all at once; if one bad row spoils the batch, moves each alone, so that it blocks nobody. */
+async function moveEach(rows: OrphanRow[], move: (rows: OrphanRow[]) => Promise<{ id: string }[]>): Promise<Moved> {
+  if (rows.length === 0) return { moved: [], failed: [] }
+  try {
+    const ids = new Set((await move(rows)).map((row) => row.id))
+    return { moved: rows.filter((row) => ids.has(row.id)), failed: [] }
+  } catch (error) {
+    const [only, ...others] = rows
+    if (only && others.length === 0) return { moved: [], failed: [{ id: only.id, error }] }
+    const all: Moved = { moved: [], failed: [] }
+    for (const row of rows) {
+      const one = await moveEach([row], move)
+      all.moved.push(...one.moved)
+      all.failed.push(...one.failed)
+    }
+    return all
+  }
+}

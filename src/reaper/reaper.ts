@@ -1,0 +1,112 @@
+import type { Config } from '../config/config.ts'
+import { makeLeader } from '../leader/leader.ts'
+import { loop, type Service } from '../service/service.ts'
+import type { Runner } from '../store/store.ts'
+import { type Duty, type DutyReport, duties } from './duties.ts'
+
+/** What happens in a reaper, for whoever logs and counts. */
+export interface ReaperNews {
+  elected(term: number): void
+  deposed(term: number, why: string): void
+  /** A duty did something. */
+  done(duty: string, report: DutyReport): void
+  /** A sweep is over: how many orphans moved, how many could not. */
+  swept(sweep: Sweep): void
+  trouble(error: unknown, duty?: string): void
+}
+
+/** What one sweep did. */
+export interface Sweep {
+  sweepMs: number
+  recovered: number
+  failed: number
+  /** Something failed and nothing was recovered: not a bad row, but a bad system. */
+  isSystemic: boolean
+}
+
+/** A candidate that does the duties while it leads. */
+export interface Reaper extends Service {
+  /** The term it leads in at this moment; null if it does not. */
+  term(): number | null
+  /** When its loop last turned, by the wall clock: its liveness, whatever the database does. */
+  beatAt(): Date
+}
+
+/** Makes a reaper. Any number of processes may run one; one of them leads. */
+export function makeReaper(options: { store: Runner; config: Config; news: ReaperNews }): Reaper {
+  const { store, config, news } = options
+  const lastRunMs = new Map<Duty, number>()
+  let beatAt = new Date()
+  const leader = makeLeader({
+    store,
+    leaseMs: config.leaderLeaseMs,
+    renewMs: config.leaderRenewMs,
+    onElected: (term) => {
+      news.elected(term)
+      sweeper.wake()
+    },
+    onDeposed: news.deposed,
+    onTrouble: news.trouble,
+  })
+
+  function isDue(duty: Duty): boolean {
+    return performance.now() - (lastRunMs.get(duty) ?? Number.NEGATIVE_INFINITY) >= duty.everyMs
+  }
+
+  const sweeper = loop({
+    async turn() {
+      beatAt = new Date()
+      if (leader.term() === null) return config.sweepMs
+      const startedMs = performance.now()
+      const due = duties.filter(isDue)
+      for (const duty of due) lastRunMs.set(duty, startedMs)
+      const sweep = await runSweep(store, due, news, () => leader.term() !== null)
+      leader.swept(sweep.sweepMs)
+      return config.sweepMs
+    },
+    onError: news.trouble,
+    errorPauseMs: config.sweepMs,
+  })
+
+  return {
+    term: leader.term,
+    beatAt: () => beatAt,
+    async start() {
+      await leader.start()
+      await sweeper.start()
+    },
+    async stop() {
+      await sweeper.stop()
+      await leader.stop()
+    },
+  }
+}
+
+/** Runs duties one after the other; a bad one does not block the others, and a deposed leader stops between two. */
+export async function runSweep(
+  store: Runner,
+  due: readonly Duty[],
+  news: ReaperNews,
+  mayGoOn: () => boolean,
+): Promise<Sweep> {
+  const startedMs = performance.now()
+  let recovered = 0
+  let failed = 0
+  for (const duty of due) {
+    try {
+      for (let isFull = true; isFull && mayGoOn(); ) {
+        const report = await duty.run(store)
+        news.done(duty.name, report)
+        recovered += report.revived.length + report.quarantined.length
+        failed += report.failed.length
+        isFull = report.isFull
+      }
+    } catch (error) {
+      failed += 1
+      news.trouble(error, duty.name)
+    }
+  }
+  const sweep = { sweepMs: performance.now() - startedMs, recovered, failed, isSystemic: failed > 0 && recovered === 0 }
+  news.swept(sweep)
+  return sweep
+}

@@ -1,0 +1,146 @@
+import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
+import { wakeIdle } from '../store/wake.sql.ts'
+
+/** An attempt that nobody will move on. */
+export interface OrphanRow {
+  id: string
+  attempt: number
+  kind: string
+  session_id: number
+  stage: number
+  /** What gave it away: a rung of the recovery ladder. */
+  rung: string
+  /** How long ago its worker gave the last sign, or should have. */
+  lost_ms: number
+  is_spent: boolean
+}
+
+/** Whose session has ended, or whose row is gone. The same words select and re-check. */
+const isAbandoned = raw(
+  `not exists (select from holdfast.session where session.id = job.session_id and session.ended_at is null)`,
+)
+/** Whose time is up, although its worker may live. */
+const isHung = raw('job.deadline_at < now()')
+/** Whose next loss of a worker is one too many. */
+const isSpent = raw('job.crashes + 1 >= job.crash_budget')
+
+/**
+ * Attempts of ended sessions. The recursion hops from one holding session to the next along the index, so its cost is the number
+ * of sessions that hold anything, however many jobs are queued or finished.
+ */
+export const findAbandoned = statement<OrphanRow>()(
+  'orphan.abandoned',
+  (p: { limit: number }) => sql`
+  with recursive holder (session_id) as (
+    (select job.session_id from holdfast.live_job as job where job.session_id is not null order by job.session_id limit 1)
+    union all
+    select (
+      select job.session_id
+      from holdfast.live_job as job
+      where job.session_id is not null and job.session_id > holder.session_id
+      order by job.session_id
+      limit 1
+    )
+    from holder
+    where holder.session_id is not null
+  ),
+  ended as materialized (
+    select holder.session_id, coalesce(session.ended_by, 'session row gone') as rung, session.heartbeat_at
+    from holder
+    left join holdfast.session on session.id = holder.session_id
+    where holder.session_id is not null and (session.id is null or session.ended_at is not null)
+  )
+  select job.id, job.attempt, job.kind, job.stage, job.session_id, ended.rung,
+    coalesce(extract(epoch from now() - ended.heartbeat_at) * 1000, 0)::float8 as lost_ms, job.is_spent
+  from ended
+  cross join lateral (
+    select job.id, job.attempt, job.kind, job.stage, job.session_id, ${isSpent} as is_spent
+    from holdfast.live_job as job
+    where job.session_id = ended.session_id and ${legal('revive')}
+    limit ${p.limit}
+  ) as job
+  limit ${p.limit}`,
+)
+
+/** Attempts of living sessions whose deadline has passed: their handlers hang, or their workers forgot them. */
+export const findHung = statement<OrphanRow>()(
+  'orphan.hung',
+  (p: { limit: number }) => sql`
+  select job.id, job.attempt, job.kind, job.stage, job.session_id, 'deadline passed' as rung,
+    (extract(epoch from now() - job.deadline_at) * 1000)::float8 as lost_ms, job.is_spent
+  from holdfast.session
+  cross join lateral (
+    select job.id, job.attempt, job.kind, job.stage, job.session_id, job.deadline_at, ${isSpent} as is_spent
+    from holdfast.live_job as job
+    where job.session_id = session.id and ${isHung} and ${legal('revive')}
+    order by job.deadline_at
+    limit ${p.limit}
+  ) as job
+  where session.ended_at is null
+  limit ${p.limit}`,
+)
+
+interface Orphans {
+  orphans: OrphanRow[]
+}
+
+const mine = (p: Orphans) => sql`
+    select *
+    from unnest(
+      ${p.orphans.map((orphan) => orphan.id)}::uuid[], ${p.orphans.map((orphan) => orphan.attempt)}::int[],
+      ${p.orphans.map((orphan) => orphan.rung)}::text[], ${p.orphans.map((orphan) => orphan.lost_ms)}::float8[]
+    ) as mine (id, attempt, rung, lost_ms)`
+
+const isOrphan = sql`job.id = mine.id and job.attempt = mine.attempt and (${isAbandoned} or ${isHung})`
+
+/** Puts orphans back in their queues. What another leader has moved meanwhile, or what is no orphan any more, is left alone. */
+export const reviveJobs = statement<{ id: string }>()(
+  'job.revive',
+  (p: Orphans) => sql`
+  with mine as materialized (${mine(p)}),
+  back as (
+    update holdfast.live_job as job
+    set state = ${target('revive')}, crashes = job.crashes + 1, session_id = null, deadline_at = null, run_at = now()
+    from mine
+    where ${isOrphan} and not (${isSpent}) and ${legal('revive')}
+    returning job.id, job.kind, job.tenant, job.attempt, job.stage, job.crashes, mine.rung, mine.lost_ms
+  ),
+  announced as (
+    insert into holdfast.event (type, job_id, kind, tenant, attempt, stage, data)
+    select ${eventOf('revive')}, id, kind, tenant, attempt, stage,
+      json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes)
+    from back
+  )
+  select id, ${wakeIdle} as woken
+  from back`,
+)
+
+const spentError: Sql = sql`json_build_object('code', 'quarantined', 'message',
+      format('The job lost %s workers, which is its crash budget (last: %s). Mend what kills them, then redo it.', crashes, rung))`
+
+/** Ends orphans whose crash budget is spent: a job that kills its workers stops doing so. */
+export const quarantineJobs = statement<{ id: string }>()(
+  'job.quarantine',
+  (p: Orphans) => sql`
+  with mine as materialized (${mine(p)}),
+  gone as (
+    delete from holdfast.live_job as job
+    using mine
+    where ${isOrphan} and ${isSpent} and ${legal('quarantine')}
+    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, (job.crashes + 1)::smallint as crashes,
+      job.crash_budget, job.priority, job.submitted_at, job.session_id, mine.rung, mine.lost_ms
+  ),
+  kept as (
+    insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at, error)
+    select id, kind, queue, tenant, ${target('quarantine')}, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, now(), ${spentError}
+    from gone
+  ),
+  announced as (
+    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
+    select ${eventOf('quarantine')}, id, kind, tenant, session_id, attempt, stage,
+      json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes, 'error', ${spentError})
+    from gone
+  )
+  select id
+  from gone`,
+)

@@ -1,0 +1,122 @@
+import { sessionLockClass } from '../store/locks.ts'
+import { legal, raw, sql, statement } from '../store/sql.ts'
+
+/** A session that was ended because its process is gone. */
+export interface EndedRow {
+  id: number
+  rung: string
+  lost_ms: number
+  host: string
+  pid: number
+}
+
+const lastSign = raw(`(extract(epoch from now() - heartbeat_at) * 1000)::float8 as lost_ms`)
+
+/**
+ * Ends sessions that are dead for certain: the lease has run out; or the lock is gone from the very server that held it and the last
+ * heartbeat is too old for a session that merely reconnects. After this, their heartbeats are refused.
+ */
+export const endDeadSessions = statement<EndedRow>()(
+  'session.end_dead',
+  (p: { limit: number }) => sql`
+  update holdfast.session
+  set ended_at = now(), wants_wake = false, ended_by = case when lease_until < now() then 'lease ran out' else 'lock gone' end
+  where id = any(array(
+    select session.id
+    from holdfast.session
+    where session.ended_at is null
+      and (
+        session.lease_until < now()
+        or (
+          session.heartbeat_at < now() - session.lost_after
+          and session.locked_on = pg_postmaster_start_time()
+          and not exists (
+            select
+            from pg_locks
+            where locktype = 'advisory' and classid = ${sessionLockClass}::int and objid = session.id::int::oid and objsubid = 2
+              and database = (select oid from pg_database where datname = current_database())
+          )
+        )
+      )
+    order by session.id
+    limit ${p.limit}
+    for update skip locked
+  ))
+  returning id, ended_by as rung, ${lastSign}, host, pid`,
+)
+
+/** Ends the sessions of a process that its supervisor has seen end. */
+export const endChildSessions = statement<EndedRow>()(
+  'session.end_child',
+  (p: { supervisor: string; pid: number }) => sql`
+  update holdfast.session
+  set ended_at = now(), wants_wake = false, ended_by = 'child exited'
+  where supervisor = ${p.supervisor} and pid = ${p.pid} and ended_at is null
+  returning id, ended_by as rung, ${lastSign}, host, pid`,
+)
+
+/** Forgets sessions that ended long ago and hold nothing. */
+export const forgetSessions = statement<{ id: number }>()(
+  'session.forget',
+  (p: { olderThanMs: number; limit: number }) => sql`
+  delete from holdfast.session
+  where id = any(array(
+    select session.id
+    from holdfast.session
+    where session.ended_at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+      and not exists (select from holdfast.live_job as job where job.session_id = session.id)
+    order by session.id
+    limit ${p.limit}
+    for update skip locked
+  ))
+  returning id`,
+)
+
+/** Forgets refused writes of long ago. */
+export const forgetRefusals = statement<{ id: number }>()(
+  'refusal.forget',
+  (p: { olderThanMs: number; limit: number }) => sql`
+  delete from holdfast.refusal
+  where id = any(array(
+    select refusal.id
+    from holdfast.refusal
+    where refusal.at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+    order by refusal.id
+    limit ${p.limit}
+    for update skip locked
+  ))
+  returning id`,
+)
+
+/**
+ * Kinds that wait in a queue although no living session knows them, with the age of their first due job. Hops along the lane index:
+ * its cost is the number of lanes, not of jobs.
+ */
+export const strandedKinds = statement<{ queue: string; kind: string; waiting_ms: number }>()(
+  'orphan.stranded',
+  () => sql`
+  with recursive lane (queue, kind) as (
+    (select queue, kind from holdfast.live_job as job where ${legal('claim')} order by queue, kind limit 1)
+    union all
+    select following.queue, following.kind
+    from lane
+    cross join lateral (
+      select job.queue, job.kind
+      from holdfast.live_job as job
+      where ${legal('claim')} and (job.queue, job.kind) > (lane.queue, lane.kind)
+      order by job.queue, job.kind
+      limit 1
+    ) as following
+  )
+  select lane.queue, lane.kind, (extract(epoch from now() - first.run_at) * 1000)::float8 as waiting_ms
+  from lane
+  cross join lateral (
+    select job.run_at
+    from holdfast.live_job as job
+    where ${legal('claim')} and job.queue = lane.queue and job.kind = lane.kind
+    order by job.queue, job.kind, job.priority, job.run_at
+    limit 1
+  ) as first
+  where first.run_at < now()
+    and not exists (select from holdfast.session where ended_at is null and lane.kind = any(kinds) and lane.queue = any(queues))`,
+)
