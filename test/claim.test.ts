@@ -1,0 +1,124 @@
+import { pauseQueue } from '#holdfast/engine/read.sql'
+import type { ClaimedRow } from '#holdfast/worker/claim.sql'
+import { expect, test } from './fixtures.ts'
+
+test('of many workers that claim one queued job at once, one wins with attempt 1 and the others get nothing', async ({
+  given,
+}) => {
+  const sessions = await Promise.all(Array.from({ length: 12 }, () => given.session()))
+  for (let round = 0; round < 10; round++) {
+    const { id, queue } = await given.queued()
+    const claims = await Promise.all(sessions.map((sessionId) => given.claim({ sessionId, queue, most: 5 })))
+    expect(claims.flat()).toMatchObject([{ id, attempt: 1 }])
+  }
+})
+
+test('a claimed job cannot be claimed again', async ({ given }) => {
+  const { queue } = await given.running()
+  expect(await given.claim({ sessionId: await given.session(), queue })).toEqual([])
+})
+
+test('a job whose worker was lost is claimed again with exactly one attempt more', async ({ given }) => {
+  const lost = await given.attemptThatWasLost()
+  const sessions = await Promise.all([given.session(), given.session(), given.session()])
+  const claims = await Promise.all(sessions.map((sessionId) => given.claim({ sessionId, queue: lost.queue })))
+  expect(claims.flat()).toMatchObject([{ id: lost.id, attempt: lost.attempt + 1 }])
+})
+
+test('a claim never takes more than it asked for, and no job is claimed twice, however many claim at once', async ({
+  given,
+  query,
+}) => {
+  const queue = 'crowded'
+  await query(`
+    insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant)
+    select gen_random_uuid(), now(), now(), 3, 1 + n % 4, 'queued', 'sample', 'crowded', 'default'
+    from generate_series(1, 3000) as n`)
+  const sessions = await Promise.all(Array.from({ length: 16 }, () => given.session()))
+  const claimed: ClaimedRow[] = []
+  async function claimUntilEmpty(sessionId: number): Promise<void> {
+    for (;;) {
+      const most = 1 + Math.floor(Math.random() * 60)
+      const rows = await given.claim({ sessionId, queue, most })
+      expect(rows.length).toBeLessThanOrEqual(most)
+      claimed.push(...rows)
+      if (rows.length === 0) return
+    }
+  }
+  await Promise.all(sessions.map(claimUntilEmpty))
+  expect(claimed).toHaveLength(3000)
+  expect(new Set(claimed.map(({ id }) => id)).size).toBe(3000)
+  expect(claimed.every(({ attempt }) => attempt === 1)).toBe(true)
+  const [row] = await query<{ running: string }>(
+    `select count(*) as running from holdfast.live_job where state = 'running' and session_id is not null`,
+  )
+  expect(Number(row?.running)).toBe(3000)
+})
+
+test('a job is never claimed before its run_at', async ({ given }) => {
+  const { queue } = await given.queued({ delayMs: 3_600_000 })
+  expect(await given.claim({ sessionId: await given.session(), queue })).toEqual([])
+})
+
+test('urgent jobs are claimed first, and among equals the one that was due first', async ({ given }) => {
+  const queue = 'ordered'
+  const late = await given.queued({ queue, priority: 3 })
+  const first = await given.queued({ queue, priority: 2 })
+  const second = await given.queued({ queue, priority: 2 })
+  const urgent = await given.queued({ queue, priority: 1 })
+  const sessionId = await given.session()
+  const order: string[] = []
+  for (let n = 0; n < 4; n++) order.push(...(await given.claim({ sessionId, queue })).map(({ id }) => id))
+  expect(order).toEqual([urgent.id, first.id, second.id, late.id])
+})
+
+test('the jobs of a paused queue are left alone until it is resumed', async ({ given, store }) => {
+  const { id, queue } = await given.queued()
+  const sessionId = await given.session()
+  await store.run(pauseQueue, { name: queue, isPaused: true })
+  expect(await given.claim({ sessionId, queue })).toEqual([])
+  await store.run(pauseQueue, { name: queue, isPaused: false })
+  expect(await given.claim({ sessionId, queue })).toMatchObject([{ id }])
+})
+
+test('a job of a kind that the worker does not know is left alone', async ({ given }) => {
+  const { queue } = await given.queued({ kind: 'of-another-program' })
+  expect(await given.claim({ sessionId: await given.session(), queue, kind: 'sample' })).toEqual([])
+})
+
+test('a job at a stage that this version of its kind does not have is left to a newer one', async ({ given }) => {
+  const { id, queue } = await given.atSecondStage()
+  const sessionId = await given.session()
+  expect(await given.claim({ sessionId, queue, stageCount: 1 })).toEqual([])
+  expect(await given.claim({ sessionId, queue, stageCount: 2 })).toMatchObject([{ id, stage: 1 }])
+})
+
+test('a session that was ended claims nothing', async ({ given, query }) => {
+  const { queue } = await given.queued()
+  const sessionId = await given.session()
+  await query('update holdfast.session set ended_at = now() where id = $1', [sessionId])
+  expect(await given.claim({ sessionId, queue })).toEqual([])
+})
+
+test('a claim hands over the input and the outputs of the earlier stages', async ({ given }) => {
+  const { queue } = await given.atSecondStage({ input: { page: 7 } })
+  const [row] = await given.claim({ sessionId: await given.session(), queue })
+  expect(JSON.parse(row?.input as string)).toEqual({ page: 7 })
+  expect(JSON.parse(row?.outputs as string)).toEqual({ one: 'first' })
+})
+
+test('cancel and claim of the same job: whichever is first, the job ends cancelled once and its claimer cannot settle it', async ({
+  given,
+  hf,
+  query,
+}) => {
+  const sessionId = await given.session()
+  for (let round = 0; round < 30; round++) {
+    const { id, queue } = await given.queued()
+    const [claimed] = await Promise.all([given.claim({ sessionId, queue }), hf.cancel(id)])
+    const job = await hf.get(id)
+    expect(job).toMatchObject({ state: 'cancelled', attempt: claimed.length })
+    const events = await query('select type from holdfast.event where job_id = $1 order by seq', [id])
+    expect(events).toEqual([{ type: 'job.submitted' }, { type: 'job.cancelled' }])
+  }
+})

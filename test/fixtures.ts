@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto'
+import { type ConnectOptions, connect, type Holdfast } from 'holdfast'
+import pg from 'pg'
+import { test as base, inject } from 'vitest'
+import { openStore, type Store } from '#holdfast/store/store'
+import { type Given, makeGiven } from './given.ts'
+
+export { expect } from 'vitest'
+export { gate, until } from './until.ts'
+
+/** What a test may ask for. Each test has a database of its own, so nobody meets the rows of another. */
+export interface Fixtures {
+  /** The test's own database, migrated. */
+  url: string
+  /** Runs a query by hand and answers its rows. */
+  query: <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
+  store: Store
+  /** Makes a Holdfast on the test's database, quiet and quick, closed at the end of the test. */
+  open: (options?: ConnectOptions) => Promise<Holdfast>
+  /** A Holdfast without a worker. */
+  hf: Holdfast
+  /** Situations, made by the real statements. */
+  given: Given
+}
+
+/** Settings under which nothing takes long. */
+export const quick = { logLevel: 'silent', backoffBaseMs: 10, pollMs: 200, drainMs: 5_000 } as const
+
+/** A test with a database of its own. */
+export const test = base.extend<Fixtures>({
+  url: async ({ task: _task }, use) => {
+    const database = await newDatabase()
+    await use(database.url)
+    await database.drop()
+  },
+  query: async ({ url }, use) => {
+    const pool = new pg.Pool({ connectionString: url, max: 4 })
+    pool.on('error', () => {})
+    await use(async (text, values = []) => (await pool.query(text, values)).rows)
+    await pool.end()
+  },
+  store: async ({ url }, use) => {
+    const store = openStore({ url, poolSize: 20, isPooled: false, statementTimeoutMs: 15_000 })
+    await use(store)
+    await store.close()
+  },
+  open: async ({ url }, use) => {
+    const opened: Holdfast[] = []
+    await use(async (options = {}) => {
+      const hf = await connect({ url, ...quick, ...options })
+      opened.push(hf)
+      return hf
+    })
+    await Promise.all(opened.map((hf) => hf.close()))
+  },
+  hf: async ({ open }, use) => use(await open()),
+  given: async ({ store, query }, use) => use(makeGiven(store, query)),
+})
+
+/** A fresh database on the shared server: a copy of the migrated one, or an empty one. */
+export async function newDatabase(
+  from: 'migrated' | 'empty' = 'migrated',
+): Promise<{ url: string; drop(): Promise<void> }> {
+  const name = `holdfast_${randomBytes(8).toString('hex')}`
+  await onServer(`create database ${name} template ${from === 'empty' ? 'template0' : inject('template')}`)
+  const url = new URL(inject('server'))
+  url.pathname = `/${name}`
+  return { url: url.href, drop: () => onServer(`drop database ${name} with (force)`) }
+}
+
+async function onServer(text: string): Promise<void> {
+  const client = new pg.Client(inject('server'))
+  await client.connect()
+  // copying files is far quicker than logging them, but only 15 and later offer the choice
+  const version = Number((await client.query('show server_version_num')).rows[0].server_version_num)
+  await client.query(text.startsWith('create') && version >= 150_000 ? `${text} strategy file_copy` : text)
+  await client.end()
+}

@@ -1,0 +1,145 @@
+import { defineJob } from 'holdfast'
+import { readConfig } from '#holdfast/config/config'
+import type { Fence, JobId } from '#holdfast/job/id'
+import type { FinalState } from '#holdfast/job/machine'
+import { advanceJobs, failJobs, failOptional, finishJobs } from '#holdfast/settle/settle.sql'
+import type { Store } from '#holdfast/store/store'
+import { prepare, type SubmitOptions } from '#holdfast/submit/prepare'
+import { cancelJobs, submitJobs } from '#holdfast/submit/submit.sql'
+import { type ClaimedRow, claimJobs } from '#holdfast/worker/claim.sql'
+import { openSession } from '#holdfast/worker/session.sql'
+
+/** A running attempt: its fence, and what surrounds it. */
+export interface Running extends Fence {
+  readonly sessionId: number
+  readonly queue: string
+}
+
+/** What a situation may differ in. Without a queue it gets one of its own, so that no other claim takes its job. */
+export interface How extends SubmitOptions {
+  kind?: string
+  queue?: string
+  input?: unknown
+  crashBudget?: number
+}
+
+/** Situations, each by the statements that the product itself uses. */
+export interface Given {
+  /** A live session without a process behind it. */
+  session(lease?: { leaseMs?: number; lostAfterMs?: number }): Promise<number>
+  queued(how?: How): Promise<{ id: JobId; queue: string }>
+  /** A job claimed by a live session. */
+  running(how?: How & { sessionId?: number }): Promise<Running>
+  /** A job at its second stage, with the first one's output committed. */
+  atSecondStage(how?: How): Promise<{ id: JobId; queue: string }>
+  /** A job claimed by a session that has not been heard of for an hour. */
+  attemptOfDeadSession(how?: How): Promise<Running>
+  /** A job that was taken from its session, which does not know it yet. */
+  attemptThatWasLost(how?: How): Promise<Running>
+  finished(state?: FinalState, how?: How): Promise<{ id: JobId; queue: string; attempt: number }>
+  /** Claims in a lane, as a worker does. */
+  claim(how: {
+    sessionId: number
+    queue: string
+    kind?: string
+    most?: number
+    stageCount?: number
+    isSuspect?: boolean
+  }): Promise<ClaimedRow[]>
+}
+
+type Query = (text: string, values?: unknown[]) => Promise<unknown[]>
+
+const config = readConfig({}, {})
+const anError = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
+let lanes = 0
+
+/** Makes the situations of one test. */
+export function makeGiven(store: Store, query: Query): Given {
+  const given: Given = {
+    async session({ leaseMs = 60_000, lostAfterMs = 30_000 } = {}) {
+      const facts = {
+        pid: process.pid,
+        host: 'test',
+        supervisor: null,
+        version: '0',
+        kinds: [],
+        queues: [],
+        concurrency: 1,
+      }
+      const [opened] = await store.run(openSession, { ...facts, leaseMs, lostAfterMs })
+      return (opened as { id: number }).id
+    },
+
+    async queued({ kind = 'sample', queue = `lane-${++lanes}`, input = null, crashBudget = 3, ...options } = {}) {
+      const job = defineJob(kind, { queue, crashBudget, run: () => {} })
+      const prepared = await prepare(config, job, input, options)
+      await store.run(submitJobs, { jobs: [prepared] })
+      return { id: prepared.id, queue }
+    },
+
+    async running({ sessionId, ...how } = {}) {
+      const { id, queue } = await given.queued(how)
+      const session = sessionId ?? (await given.session())
+      const [row] = await given.claim({ sessionId: session, queue, kind: how.kind ?? 'sample' })
+      if (row?.id !== id) throw new Error('Another job was claimed than the one that was made.')
+      return { id, queue, attempt: row.attempt, sessionId: session }
+    },
+
+    async atSecondStage(how = {}) {
+      const running = await given.running(how)
+      const { id, queue, sessionId } = running
+      await store.run(advanceJobs, { fences: [running], sessionId, outputs: ['"first"'], stageNames: ['one'] })
+      return { id, queue }
+    },
+
+    async attemptOfDeadSession(how = {}) {
+      const running = await given.running(how)
+      await query(
+        `update holdfast.session
+        set started_at = started_at - interval '2 h', heartbeat_at = heartbeat_at - interval '1 h', lease_until = lease_until - interval '1 h'
+        where id = $1`,
+        [running.sessionId],
+      )
+      return running
+    },
+
+    async attemptThatWasLost(how = {}) {
+      const running = await given.running(how)
+      await query(`update holdfast.session set ended_at = now(), ended_by = 'test' where id = $1`, [running.sessionId])
+      await query(
+        `update holdfast.live_job
+        set state = 'queued', session_id = null, deadline_at = null, crashes = crashes + 1
+        where id = $1`,
+        [running.id],
+      )
+      return running
+    },
+
+    async finished(state = 'succeeded', how = {}) {
+      const running = await given.running(how)
+      await endAs(store, state, running)
+      return { id: running.id, queue: running.queue, attempt: running.attempt }
+    },
+
+    claim: ({ sessionId, queue, kind = 'sample', most = 1, stageCount = 9, isSuspect = false }) =>
+      store.run(claimJobs, {
+        sessionId,
+        lanes: [1, 2, 3, 4].map((priority) => ({ queue, kind, priority, stageCount })),
+        most,
+        isSuspect,
+        deadlinesMs: JSON.stringify({ [kind]: Array(stageCount).fill(60_000) }),
+      }),
+  }
+  return given
+}
+
+async function endAs(store: Store, state: FinalState, running: Running): Promise<void> {
+  const { sessionId } = running
+  const fences = [running]
+  if (state === 'succeeded')
+    await store.run(finishJobs, { fences, sessionId, outputs: ['"done"'], stageNames: ['one'] })
+  if (state === 'failed') await store.run(failJobs, { fences, sessionId, errors: [anError] })
+  if (state === 'partial') await store.run(failOptional, { fences, sessionId, errors: [anError] })
+  if (state === 'cancelled') await store.run(cancelJobs, { ids: [running.id], tenant: null, reason: null })
+}

@@ -1,0 +1,221 @@
+import type { Fence } from '#holdfast/job/id'
+import type { Outcome } from '#holdfast/settle/outcome'
+import { makeSettler, type Settler } from '#holdfast/settle/settle'
+import { retryJobs } from '#holdfast/settle/settle.sql'
+import type { Store } from '#holdfast/store/store'
+import { reportProgress, writeLogs } from '#holdfast/worker/report.sql'
+import { expect, test } from './fixtures.ts'
+import type { Running } from './given.ts'
+
+const finish: Outcome = { move: 'finish', stageName: 'one', output: '"done"' }
+const advance: Outcome = { move: 'advance', stageName: 'one', output: '"halfway"' }
+const retry: Outcome = { move: 'retry', error: { code: 'handler_failed', message: 'It broke.' }, delayMs: 60_000 }
+const fail: Outcome = { move: 'fail', error: { code: 'permanent', message: 'It broke.' }, isOptional: false }
+const release: Outcome = { move: 'release' }
+const everyOutcome = [finish, advance, retry, fail, { ...fail, isOptional: true }, release]
+
+function settlerOf(store: Store, sessionId: number, refused: { fences: Fence[]; write: string }[] = []): Settler {
+  return makeSettler({
+    store,
+    batchSize: 500,
+    sessionId: () => sessionId,
+    givenUp: new AbortController().signal,
+    onRefused: (fences, write) => refused.push({ fences, write }),
+    onTrouble: (error) => {
+      throw error
+    },
+  })
+}
+
+const fenceOf = ({ id, attempt }: Running): Fence => ({ id, attempt })
+
+test('a job that finishes is final, with its output readable and one event', async ({ given, store, hf }) => {
+  const mine = await given.running()
+  expect(await settlerOf(store, mine.sessionId).settle({ fence: mine, outcome: finish })).toBe('settled')
+  expect(await hf.get(mine.id)).toMatchObject({
+    state: 'succeeded',
+    attempt: 1,
+    outputs: { one: 'done' },
+    sessionId: null,
+  })
+  expect((await hf.timeline(mine.id)).map(({ type }) => type)).toEqual(['job.submitted', 'job.finished'])
+})
+
+test.for(everyOutcome)(
+  'a worker that lost its lease cannot $move the job, and its try is recorded',
+  async (outcome, { given, store, hf, query }) => {
+    const stale = await given.attemptThatWasLost()
+    const before = await hf.get(stale.id)
+    const refused: { fences: Fence[]; write: string }[] = []
+    const settler = settlerOf(store, stale.sessionId, refused)
+    expect(await settler.settle({ fence: stale, outcome })).toBe('lease_lost')
+    expect(await hf.get(stale.id)).toEqual(before)
+    expect((await hf.timeline(stale.id)).map(({ type }) => type)).toEqual(['job.submitted'])
+    expect(refused).toHaveLength(1)
+    expect(await query('select job_id, attempt, session_id::int from holdfast.refusal')).toEqual([
+      { job_id: stale.id, attempt: stale.attempt, session_id: stale.sessionId },
+    ])
+  },
+)
+
+test.for(everyOutcome)(
+  'a worker whose job another one runs now cannot $move it',
+  async (outcome, { given, store, hf }) => {
+    const stale = await given.attemptThatWasLost()
+    const [successor] = await given.claim({ sessionId: await given.session(), queue: stale.queue })
+    expect(await settlerOf(store, stale.sessionId).settle({ fence: stale, outcome })).toBe('lease_lost')
+    expect(await hf.get(stale.id)).toMatchObject({ state: 'running', attempt: successor?.attempt, outputs: {} })
+  },
+)
+
+test('a worker that lost its lease cannot report progress', async ({ given, store, hf }) => {
+  const stale = await given.attemptThatWasLost()
+  await given.claim({ sessionId: await given.session(), queue: stale.queue })
+  const report = { ids: [stale.id], attempts: [stale.attempt], done: [9], totals: [10], notes: [null] }
+  expect(await store.run(reportProgress, report)).toEqual([])
+  expect((await hf.get(stale.id))?.progress).toBe(null)
+})
+
+test('a worker that lost its lease cannot write an event', async ({ given, store, hf }) => {
+  const stale = await given.attemptThatWasLost()
+  await given.claim({ sessionId: await given.session(), queue: stale.queue })
+  expect(await store.run(writeLogs, { ids: [stale.id], attempts: [stale.attempt], data: ['{}'] })).toEqual([])
+  expect(await hf.timeline(stale.id)).toHaveLength(1)
+})
+
+test.for(everyOutcome)(
+  'settling twice ($move): the second gets nothing and writes nothing',
+  async (outcome, { given, store, hf }) => {
+    const mine = await given.running()
+    const settler = settlerOf(store, mine.sessionId)
+    expect(await settler.settle({ fence: mine, outcome })).toBe('settled')
+    const [job, timeline] = [await hf.get(mine.id), await hf.timeline(mine.id)]
+    for (const second of everyOutcome) expect(await settler.settle({ fence: mine, outcome: second })).toBe('lease_lost')
+    expect(await hf.get(mine.id)).toEqual(job)
+    expect(await hf.timeline(mine.id)).toEqual(timeline)
+  },
+)
+
+test('settling twice at the same moment: one is settled, the other refused', async ({ given, store, hf }) => {
+  const mine = await given.running()
+  const settler = settlerOf(store, mine.sessionId)
+  const answers = await Promise.all([finish, finish].map((outcome) => settler.settle({ fence: mine, outcome })))
+  expect(answers.sort()).toEqual(['lease_lost', 'settled'])
+  expect(await hf.timeline(mine.id)).toHaveLength(2)
+})
+
+test('a lost attempt and its successor that settle in one statement get an answer each', async ({
+  given,
+  store,
+  hf,
+}) => {
+  const stale = await given.attemptThatWasLost()
+  const [successor] = await given.claim({ sessionId: await given.session(), queue: stale.queue })
+  const settler = settlerOf(store, stale.sessionId)
+  const fences: Fence[] = [fenceOf(stale), { id: stale.id, attempt: successor?.attempt as number }]
+  const answers = await Promise.all(
+    fences.map((fence) => settler.settle({ fence, outcome: { ...finish, output: String(fence.attempt) } })),
+  )
+  expect(answers).toEqual(['lease_lost', 'settled'])
+  expect((await hf.get(stale.id))?.outputs).toEqual({ one: 2 })
+})
+
+test('a requeue for retry cannot overwrite a cancel', async ({ given, store, hf }) => {
+  for (let round = 0; round < 20; round++) {
+    const mine = await given.running()
+    const [settled] = await Promise.all([
+      settlerOf(store, mine.sessionId).settle({ fence: mine, outcome: retry }),
+      hf.cancel(mine.id),
+    ])
+    const types = (await hf.timeline(mine.id)).map(({ type }) => type)
+    expect((await hf.get(mine.id))?.state).toBe('cancelled')
+    expect(types.at(-1)).toBe('job.cancelled')
+    expect(types.includes('job.retried')).toBe(settled === 'settled')
+  }
+})
+
+test('a late success of a cancelled job is refused', async ({ given, store, hf }) => {
+  const mine = await given.running()
+  await hf.cancel(mine.id)
+  expect(await settlerOf(store, mine.sessionId).settle({ fence: mine, outcome: finish })).toBe('lease_lost')
+  expect(await hf.get(mine.id)).toMatchObject({ state: 'cancelled', outputs: {} })
+})
+
+test('the output of a stage is readable as soon as it is committed, while the next stage waits', async ({
+  given,
+  store,
+  hf,
+}) => {
+  const mine = await given.running()
+  await settlerOf(store, mine.sessionId).settle({ fence: mine, outcome: advance })
+  expect(await hf.get(mine.id)).toMatchObject({ state: 'queued', stage: 1, outputs: { one: 'halfway' } })
+})
+
+test('an optional stage that fails leaves the job partial, and the earlier output readable', async ({
+  given,
+  store,
+  hf,
+}) => {
+  const { id, queue } = await given.atSecondStage()
+  const sessionId = await given.session()
+  const [row] = await given.claim({ sessionId, queue })
+  const settler = settlerOf(store, sessionId)
+  await settler.settle({ fence: { id, attempt: row?.attempt as number }, outcome: { ...fail, isOptional: true } })
+  expect(await hf.get(id)).toMatchObject({ state: 'partial', outputs: { one: 'first' }, error: { code: 'permanent' } })
+})
+
+test('a retry counts one failure and waits in the database until its backoff has passed', async ({
+  given,
+  store,
+  hf,
+  query,
+}) => {
+  const mine = await given.running()
+  await settlerOf(store, mine.sessionId).settle({ fence: mine, outcome: retry })
+  expect(await hf.get(mine.id)).toMatchObject({ state: 'queued', failures: 1, crashes: 0 })
+  const [row] = await query("select run_at > now() + interval '55 s' as waits from holdfast.live_job")
+  expect(row).toEqual({ waits: true })
+  expect(await given.claim({ sessionId: mine.sessionId, queue: mine.queue })).toEqual([])
+})
+
+test('a release costs no retry and no crash, and the job can be claimed at once', async ({ given, store, hf }) => {
+  const mine = await given.running()
+  await settlerOf(store, mine.sessionId).settle({ fence: mine, outcome: release })
+  expect(await hf.get(mine.id)).toMatchObject({ state: 'queued', failures: 0, crashes: 0, attempt: 1 })
+  expect(await given.claim({ sessionId: mine.sessionId, queue: mine.queue })).toMatchObject([{ attempt: 2 }])
+})
+
+test('failures and crashes are counted per stage', async ({ given, store, hf }) => {
+  const mine = await given.running()
+  await store.run(retryJobs, { fences: [mine], sessionId: mine.sessionId, errors: ['{}'], delaysMs: [0] })
+  const [second] = await given.claim({ sessionId: mine.sessionId, queue: mine.queue })
+  expect(second).toMatchObject({ failures: 1, attempt: 2 })
+  await settlerOf(store, mine.sessionId).settle({ fence: { id: mine.id, attempt: 2 }, outcome: advance })
+  expect(await hf.get(mine.id)).toMatchObject({ stage: 1, failures: 0, crashes: 0 })
+})
+
+test('many outcomes of every sort at once each get their own answer', async ({ given, store, query }) => {
+  const sessionId = await given.session()
+  const mine = await Promise.all(Array.from({ length: 60 }, () => given.running({ sessionId })))
+  const lost = new Set(mine.filter((_, n) => n % 7 === 0).map(({ id }) => id))
+  await query(
+    `update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null where id = any($1)`,
+    [[...lost]],
+  )
+  const settler = settlerOf(store, sessionId)
+  const answers = await Promise.all(
+    mine.map((fence, n) => settler.settle({ fence, outcome: everyOutcome[n % everyOutcome.length] as Outcome })),
+  )
+  expect(answers).toEqual(mine.map(({ id }) => (lost.has(id) ? 'lease_lost' : 'settled')))
+})
+
+test('one outcome that the database refuses does not take the others with it', async ({ given, store, query, hf }) => {
+  await query(`alter table holdfast.finished_job add constraint no_poison check (tenant <> 'poison')`)
+  const sessionId = await given.session()
+  const good = await Promise.all(Array.from({ length: 5 }, () => given.running({ sessionId })))
+  const bad = await given.running({ sessionId, tenant: 'poison' })
+  const settler = settlerOf(store, sessionId)
+  const answers = await Promise.allSettled([...good, bad].map((fence) => settler.settle({ fence, outcome: finish })))
+  expect(answers.map(({ status }) => status)).toEqual([...good.map(() => 'fulfilled'), 'rejected'])
+  for (const { id } of good) expect(await hf.get(id)).toMatchObject({ state: 'succeeded' })
+})
