@@ -1,0 +1,20 @@
+// A program that owns an embedded Postgres, for tests that kill it. It writes one JSON line per thing that happens.
+import { startEmbedded } from '#holdfast/store/embedded/embedded'
+
+const [dir, manner] = process.argv.slice(2)
+const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
+
+process.on('SIGINT', () => tell({ signal: 'SIGINT' }))
+try {
+  const embedded = await startEmbedded({ dir, durable: false, log: (log) => tell({ log }) })
+  tell({ ready: { url: embedded.url, dir: embedded.dir } })
+  if (manner !== 'forgetful') {
+    process.stdin.once('data', async () => {
+      await embedded.stop()
+      process.exit(0)
+    })
+  }
+} catch (error) {
+  tell({ failed: { code: error.code, message: error.message } })
+  process.exit(1)
+}
