@@ -12,7 +12,7 @@ const groups = [
   ['store'],
   ['bus'],
   ['submit', 'settle', 'stage', 'barrier', 'events', 'leader'],
-  ['worker', 'reaper', 'webhooks'],
+  ['worker', 'reaper', 'audit', 'webhooks'],
   ['engine'],
   ['http', 'testing', 'prove', 'bench'],
   ['cli', 'index'],

@@ -1,8 +1,10 @@
+import { type Audit, audit } from '../audit/audit.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
 import { type JobId, parseJobId } from '../job/id.ts'
 import { isState, type MoveName, type State } from '../job/machine.ts'
+import { boundOf } from '../reaper/bound.ts'
 import type { Queryable, Store } from '../store/store.ts'
 import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
@@ -76,6 +78,8 @@ export interface Holdfast {
   reap(): Promise<Reaping>
   /** Gives the jobs of a child process back at once, when its supervisor has seen it end. */
   reclaim(child: { supervisor: string; pid: number }): Promise<void>
+  /** Checks every invariant of the database, reading only. Of finished jobs the latest are checked; `latest: null` checks all. */
+  audit(options?: { latest?: number | null }): Promise<Audit>
   /** What this process counted, in the text format of Prometheus. */
   metrics(): Promise<string>
   /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
@@ -199,6 +203,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
       await reaper.start()
       return reaper
     },
+    audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
     reclaim: (child) => reclaimChild(parts, child),
     metrics: () => parts.metrics.text(),
     close: () => {

@@ -1,0 +1,235 @@
+import { allMoves, announces, type MoveName, moves, states } from '../job/machine.ts'
+import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
+
+/** What an audit looks at. */
+export interface AuditScope {
+  /** How old an orphan may be before it is a violation. */
+  boundMs: number
+  /** How many of the latest finished jobs are checked; null for all. */
+  latest: number | null
+}
+
+/** A row that breaks an invariant. */
+export interface ViolationRow {
+  subject: string
+  found: string
+  total: number
+}
+
+const shown = 20
+
+/** Wraps a check: how many rows break the rule, and the first of them. */
+function check(name: string, build: (p: AuditScope) => Sql) {
+  return statement<ViolationRow>()(
+    `audit.${name}`,
+    (p: AuditScope) => sql`
+  select broken.subject, broken.found, count(*) over () as total
+  from (${build(p)}) as broken (subject, found)
+  limit ${shown}`,
+  )
+}
+
+function typesOf(pick: (move: MoveName) => boolean): Sql {
+  return raw(
+    allMoves
+      .filter(pick)
+      .map((move) => `'${announces(move)}'`)
+      .join(', '),
+  )
+}
+
+const isEnding = (move: MoveName) => moves[move].to.every((state) => states[state].isFinal)
+/** The events that end a job. */
+const finalEvents = typesOf(isEnding)
+/** The events that end an attempt, each at most once; a cancel ends a job, whatever its attempt. */
+const attemptEvents = typesOf((move) => moves[move].isFenced || (moves[move].by === 'reaper' && can(move)))
+function can(move: MoveName): boolean {
+  return moves[move].from.some((state) => state === 'running')
+}
+
+const past = (p: AuditScope) => sql`now() - ${p.boundMs}::float8 * interval '1 ms'`
+
+const latestFinished = (p: AuditScope) => sql`
+    select *
+    from holdfast.finished_job
+    order by id desc
+    limit ${p.latest}::bigint`
+
+/** Every check of the audit, by invariant. Each is one read-only statement, so each sees one moment. */
+export const checks = {
+  'live-or-finished': check(
+    'live_or_finished',
+    () => sql`
+    select job.id::text, 'is both live and finished'
+    from holdfast.live_job as job
+    join holdfast.finished_job as finished on finished.id = job.id`,
+  ),
+  'attempt-has-living-session': check(
+    'attempt_has_living_session',
+    (p) => sql`
+    select job.id::text, format('attempt %s is owned by session %s, which %s', job.attempt, job.session_id,
+      case when session.id is null then 'does not exist' else 'ended at ' || session.ended_at end)
+    from holdfast.live_job as job
+    left join holdfast.session on session.id = job.session_id
+    where job.session_id is not null and (session.id is null or session.ended_at < ${past(p)})`,
+  ),
+  'attempt-within-deadline': check(
+    'attempt_within_deadline',
+    (p) => sql`
+    select job.id::text, format('attempt %s is past its deadline of %s', job.attempt, job.deadline_at)
+    from holdfast.session
+    join holdfast.live_job as job on job.session_id = session.id
+    where job.deadline_at < ${past(p)}`,
+  ),
+  'session-within-lease': check(
+    'session_within_lease',
+    (p) => sql`
+    select session.id::text, format('the lease ran out at %s, and nobody has ended the session', session.lease_until)
+    from holdfast.session
+    where session.ended_at is null and session.lease_until < ${past(p)}`,
+  ),
+  'somebody-leads': check(
+    'somebody_leads',
+    (p) => sql`
+    select 'leader', format('nobody has led since %s, although %s sessions live', leader.lease_until, living.count)
+    from holdfast.leader
+    cross join (select count(*) from holdfast.session where ended_at is null and lease_until > now() and started_at < ${past(p)}) as living
+    where leader.lease_until < ${past(p)} and living.count > 0`,
+  ),
+  'due-job-is-claimed': check(
+    'due_job_is_claimed',
+    (p) => sql`
+    select job.id::text, format('is due since %s although session %s is idle and knows its kind', job.run_at, session.id)
+    from holdfast.session
+    cross join unnest(session.kinds) as known (kind)
+    cross join unnest(session.queues) as served (queue)
+    cross join generate_series(1, 4) as urgency (priority)
+    cross join lateral (
+      select job.id, job.run_at
+      from holdfast.live_job as job
+      where job.queue = served.queue and job.kind = known.kind and job.priority = urgency.priority and ${legal('claim')} and job.run_at < ${past(p)}
+        and job.crashes < 2
+      order by job.run_at
+      limit 5
+    ) as job
+    where session.ended_at is null and session.lease_until > now() and session.wants_wake
+      and not exists (select from holdfast.queue where name = served.queue and paused_at is not null)`,
+  ),
+  'job-has-payload': check(
+    'job_has_payload',
+    (p) => sql`
+    select job.id::text, 'has lost its input'
+    from (
+      select id from holdfast.live_job
+      union all
+      select id from (${latestFinished(p)}) as finished
+    ) as job
+    where not exists (select from holdfast.job_payload as payload where payload.job_id = job.id)`,
+  ),
+  'job-was-announced': check(
+    'job_was_announced',
+    (p) => sql`
+    select job.id::text, 'has no submitted event'
+    from (
+      select id from holdfast.live_job
+      union all
+      select id from (${latestFinished(p)}) as finished
+    ) as job
+    where not exists (select from holdfast.event where event.job_id = job.id and event.type = ${eventOf('submit')})`,
+  ),
+  'one-final-settle': check(
+    'one_final_settle',
+    (p) => sql`
+    select job.id::text, format('ended %s times and was redone %s times', told.ends, told.redos)
+    from (${latestFinished(p)}) as job
+    cross join lateral (
+      select count(*) filter (where event.type in (${finalEvents})) as ends,
+        count(*) filter (where event.type = ${eventOf('redo')}) as redos
+      from holdfast.event
+      where event.job_id = job.id
+    ) as told
+    where told.ends <> told.redos + 1`,
+  ),
+  'live-job-not-ended': check(
+    'live_job_not_ended',
+    () => sql`
+    select job.id::text, format('is live, but ended %s times and was redone %s times', told.ends, told.redos)
+    from holdfast.live_job as job
+    cross join lateral (
+      select count(*) filter (where event.type in (${finalEvents})) as ends,
+        count(*) filter (where event.type = ${eventOf('redo')}) as redos
+      from holdfast.event
+      where event.job_id = job.id
+    ) as told
+    where job.attempt > 0 and told.ends <> told.redos`,
+  ),
+  'one-settle-per-attempt': check(
+    'one_settle_per_attempt',
+    (p) => sql`
+    select job.id::text, format('attempt %s was settled %s times', told.attempt, told.settles)
+    from (
+      select id from holdfast.live_job where attempt > 0
+      union all
+      select id from (${latestFinished(p)}) as finished
+    ) as job
+    cross join lateral (
+      select event.attempt, count(*) as settles
+      from holdfast.event
+      where event.job_id = job.id and event.type in (${attemptEvents})
+      group by event.attempt
+      having count(*) > 1
+    ) as told`,
+  ),
+  'attempts-only-grow': check(
+    'attempts_only_grow',
+    (p) => sql`
+    select job.id::text, format('stands at attempt %s, but an event tells of attempt %s', job.attempt, told.attempt)
+    from (
+      select id, attempt from holdfast.live_job
+      union all
+      select id, attempt from (${latestFinished(p)}) as finished
+    ) as job
+    cross join lateral (select max(event.attempt) as attempt from holdfast.event where event.job_id = job.id) as told
+    where told.attempt > job.attempt`,
+  ),
+  'crashes-match-revivals': check(
+    'crashes_match_revivals',
+    () => sql`
+    select job.id::text, format('counts %s crashes, but %s revivals were told', job.crashes, told.revivals)
+    from holdfast.live_job as job
+    cross join lateral (
+      select count(*) as revivals
+      from holdfast.event
+      where event.job_id = job.id and event.type = ${eventOf('revive')} and event.stage = job.stage
+    ) as told
+    where job.crashes > told.revivals`,
+  ),
+  'key-has-job': check(
+    'key_has_job',
+    (p) => sql`
+    select key.job_id::text, format('the key %s of tenant %s leads to no job', key.key, key.tenant)
+    from (select * from holdfast.job_key limit ${p.latest}::bigint) as key
+    where not exists (select from holdfast.live_job where id = key.job_id) and not exists (select from holdfast.finished_job where id = key.job_id)`,
+  ),
+  'guards-stand': check(
+    'guards_stand',
+    () => sql`
+    select wanted.name, 'this guard of the database is missing or switched off'
+    from unnest(array['live_job_state', 'live_job_lease', 'finished_job_state', 'legal_moves']) as wanted (name)
+    where not exists (select from pg_constraint where conname = wanted.name and convalidated and connamespace = 'holdfast'::regnamespace)
+      and not exists (select from pg_trigger where tgname = wanted.name and tgenabled <> 'D' and tgrelid = 'holdfast.live_job'::regclass)`,
+  ),
+} as const
+
+/** The name of an invariant. */
+export type Invariant = keyof typeof checks
+
+/** How many rows there are, about. */
+export const tableSizes = statement<{ live: number; finished: number; events: number }>()(
+  'audit.sizes',
+  () => sql`
+  select
+    (select greatest(reltuples, 0)::bigint from pg_class where oid = 'holdfast.live_job'::regclass) as live,
+    (select greatest(reltuples, 0)::bigint from pg_class where oid = 'holdfast.finished_job'::regclass) as finished,
+    (select greatest(reltuples, 0)::bigint from pg_class where oid = 'holdfast.event'::regclass) as events`,
+)
