@@ -84,9 +84,10 @@ export const checks = {
   'session-within-lease': check(
     'session_within_lease',
     (p) => sql`
-    select session.id::text, format('the lease ran out at %s, and nobody has ended the session', session.lease_until)
+    select session.id::text, format('the lease ran out at %s, and the leader has not ended the session', session.lease_until)
     from holdfast.session
-    where session.ended_at is null and session.lease_until < ${past(p)}`,
+    where session.ended_at is null and session.lease_until < ${past(p)}
+      and exists (select from holdfast.leader where lease_until > now() and acquired_at < ${past(p)})`,
   ),
   'somebody-leads': check(
     'somebody_leads',
