@@ -1,0 +1,100 @@
+// The sample that `holdfast dev` runs: a kind with two stages that reads the documents beside this file.
+//   fields   finds number, date, total, currency and parties; its output is readable before the next stage begins
+//   places   says where in the document each of them stands; it is optional: without it the fields are still of use
+import { readFile } from 'node:fs/promises'
+import { defineJob, PermanentError } from 'holdfast'
+import { z } from 'zod'
+
+const folder = new URL('./documents/', import.meta.url)
+
+export const extract = defineJob('extract', {
+  input: z.object({
+    document: z.string().regex(/^[\w-]+\.txt$/, 'must be the name of a .txt file in examples/documents'),
+  }),
+  stages: [
+    { name: 'fields', retries: 3, backoff: { baseMs: 500 }, run: findFields },
+    { name: 'places', optional: true, retries: 1, run: findPlaces },
+  ],
+})
+
+async function findFields({ input, attempt, log }) {
+  const scanned = await read(input.document)
+  // A scanner takes 0 for O and 1 for l. To mend that is a guess, so the first attempt reads what is there.
+  const text = attempt === 1 ? scanned : mend(scanned)
+  if (attempt > 1) log('reading with scanner errors mended')
+  const amount = readTotal(text)
+  const fields = {
+    number: text.match(/(?:no\.|number|reference):?\s+([A-Z]+-\d+)\b/i)?.[1],
+    date: text.match(/\b\d{4}-\d{2}-\d{2}\b/)?.[0],
+    currency: text.match(/\b(EUR|USD|GBP)\b/)?.[1],
+    from: text.match(/\b(?:supplier|corner shop) [a-z]\b/i)?.[0],
+    to: text.match(/\bbuyer [a-z]\b/i)?.[0] ?? null,
+    total: amount ? amount.text : sumOfLines(text),
+    totalIs: amount ? 'printed' : 'summed',
+  }
+  const missing = Object.keys(fields).filter((name) => fields[name] === undefined)
+  if (missing.length > 0) throw new Error(`${input.document} has no readable ${missing.join(', ')}`)
+  log('fields found', { total: `${fields.currency} ${fields.total}` })
+  return fields
+}
+
+async function findPlaces({ input, outputs, progress, signal }) {
+  const text = await read(input.document)
+  const { totalIs, ...fields } = outputs.fields
+  if (totalIs === 'summed')
+    throw new PermanentError(`the total ${fields.total} was summed from the lines and stands nowhere`)
+  const wanted = Object.entries(fields).filter(([, value]) => value !== null)
+  const places = {}
+  for (const [index, [name, value]] of wanted.entries()) {
+    signal.throwIfAborted()
+    places[name] = placeOf(text, value)
+    progress(index + 1, wanted.length, name)
+  }
+  return places
+}
+
+async function read(document) {
+  try {
+    return await readFile(new URL(document, folder), 'utf8')
+  } catch (error) {
+    if (error.code === 'ENOENT') throw new PermanentError(`there is no document ${document}`)
+    throw error
+  }
+}
+
+/** Digits that a scanner took for letters, wherever the rest of the word is made of digits. */
+function mend(text) {
+  return text.replace(/\S*\d\S*/g, (word) => word.replace(/(?<=[\d.,-])[OolI]+|[OolI]+(?=[\d.,])/g, toDigits))
+}
+
+function toDigits(letters) {
+  return letters.replace(/[Oo]/g, '0').replace(/[lI]/g, '1')
+}
+
+/** The total that the document names, unreadable or not; undefined if it names none. */
+function readTotal(text) {
+  const line = text.match(/\b(?:total|amount)\b(?! in)(?:[ :]| of| due|EUR|USD|GBP)*[ \t]+(\S+)/i)
+  if (!line) return undefined
+  const word = line[1].replace(/[.,]$/, '')
+  return { text: /^[\d,]+\.\d{2}$/.test(word) ? word : undefined }
+}
+
+function sumOfLines(text) {
+  const amounts = [...text.matchAll(/ (\d[\d,]*\.\d{2})$/gm)].map(([, amount]) => Number(amount.replaceAll(',', '')))
+  return amounts.length === 0 ? undefined : amounts.reduce((sum, amount) => sum + amount, 0).toFixed(2)
+}
+
+/** Line and column from 1, offset from 0; a value that was mended is looked for as the scanner wrote it. */
+function placeOf(text, value) {
+  const asScanned = [...value].map((letter) => scannedAs[letter] ?? escaped(letter)).join('')
+  const offset = text.search(new RegExp(`(?<!\\w)${asScanned}(?!\\w)`, 'i'))
+  if (offset < 0) throw new Error(`${value} stands nowhere`)
+  const before = text.slice(0, offset).split('\n')
+  return { line: before.length, column: before.at(-1).length + 1, offset }
+}
+
+const scannedAs = { 0: '[0Oo]', 1: '[1lI]' }
+
+function escaped(letter) {
+  return letter.replace(/[.*+?^${}()|[\]\\]/, '\\$&')
+}

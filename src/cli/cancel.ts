@@ -1,0 +1,24 @@
+import type { Command } from 'commander'
+import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
+import { forEachJob } from './many.ts'
+
+/** Adds `holdfast cancel <id…>`. */
+export function addCancel(program: Command): void {
+  const command = program
+    .command('cancel')
+    .description('Cancel jobs, whether they wait or run. A handler that runs is told by its signal.')
+    .argument('<ids...>', 'Ids of jobs, or their last 8 letters.')
+    .option('--reason <text>', "Why, for the job's timeline.")
+    .action((ids: string[], flags: { reason?: string; json?: true }) =>
+      forEachJob(configOf({ ...flags }), ids, {
+        done: 'cancelled',
+        isJson: flags.json === true,
+        act: (hf, id) => hf.cancel(id, flags.reason === undefined ? {} : { reason: flags.reason }),
+      }),
+    )
+  addSettings(addJson(command), clientSettings)
+  addExamples(command, [
+    ['holdfast cancel 01890a5d-ac96-774b-bcce-b302099a8057', 'one job'],
+    ['holdfast cancel 099a8057 099a9112 --reason "wrong input"', 'two, by the ends of their ids'],
+  ])
+}

@@ -1,0 +1,67 @@
+import { relative } from 'node:path'
+import { flagOf, settings } from '../config/settings.ts'
+import type { Holdfast } from '../engine/engine.ts'
+import { boundOf } from '../reaper/bound.ts'
+import { withoutPassword } from '../store/connection.ts'
+import { paint } from './terminal.ts'
+import { lengthWords } from './time-words.ts'
+
+/** What there is to say once everything runs. */
+export interface BannerFacts {
+  hf: Holdfast
+  /** Where the embedded Postgres keeps its data; undefined if the database is not embedded. */
+  dataDir: string | undefined
+  pids: readonly number[]
+  isSample: boolean
+}
+
+/** What `holdfast dev` says once everything runs: where things are, and what to try. */
+export function banner({ hf, dataDir, pids, isSample }: BannerFacts): string[] {
+  const { config } = hf
+  const name = (word: string) => paint('bold', word.padEnd(10))
+  const where = dataDir === undefined ? undefined : nearPath(dataDir)
+  const at = whereFlag(hf, dataDir)
+  const tries: [line: string, about: string][] = [
+    [`${command()} jobs${at}`, 'what there is'],
+    [`${command()} show <id>${at}`, 'one job, with its timeline'],
+    ...(isSample
+      ? [
+          [`${command()} submit extract '{"document":"invoice-1001.txt"}' --wait${at}`, 'another one'] as [
+            string,
+            string,
+          ],
+        ]
+      : []),
+    [`${command()} --help`, 'all commands'],
+  ]
+  const width = Math.max(...tries.map(([line]) => line.length))
+  return [
+    '',
+    `${paint('green', 'Holdfast runs.')} Ctrl-C stops it.`,
+    '',
+    `  ${name('database')} ${withoutPassword(hf.url)}${where ? ` (its password is in ${where}/password)` : ''}`,
+    ...(where ? [`  ${name('data')} ${where}`] : []),
+    `  ${name('workers')} ${pids.length} processes (${pids.join(', ')}), ${config.concurrency} handlers each`,
+    `  ${name('recovery')} a job whose worker is lost moves again within ${lengthWords(boundOf(config))}`,
+    '',
+    'In another terminal:',
+    ...tries.map(([line, about]) => `  ${paint('cyan', line.padEnd(width))}  ${paint('dim', about)}`),
+    '',
+  ]
+}
+
+/** What another terminal must add to mean this database. */
+function whereFlag({ config }: Holdfast, dataDir: string | undefined): string {
+  if (dataDir === undefined) return ` ${flagOf('url')} …`
+  return config.dataDir === settings.dataDir.default ? '' : ` ${flagOf('dataDir')} ${config.dataDir}`
+}
+
+function nearPath(path: string): string {
+  const near = relative(process.cwd(), path)
+  return near === '' || near.startsWith('..') ? path : near
+}
+
+// `npm start` puts no `holdfast` on the path; npx finds it in the project
+function command(): string {
+  return process.env.npm_lifecycle_event ? 'npx holdfast' : 'holdfast'
+}

@@ -1,0 +1,51 @@
+import { type Command, Option } from 'commander'
+import { type Config, type GivenSettings, readConfig } from '../config/config.ts'
+import { envNameOf, flagOf, type SettingName, settingNames, settingOf } from '../config/settings.ts'
+
+/** The settings of a command that only asks the database something. */
+export const clientSettings: readonly SettingName[] = ['url', 'dataDir', 'pooled', 'statementTimeoutMs']
+/** The settings of a command that submits. */
+export const submitSettings: readonly SettingName[] = [...clientSettings, 'maxInputBytes', 'crashBudget']
+/** The settings of a command that works. */
+export const workSettings: readonly SettingName[] = settingNames
+
+const placeholders = { text: '<text>', whole: '<number>', list: '<names>', flag: '[true|false]' } as const
+
+/** Gives a command one flag for each of these settings. Flags, defaults and explanations come from the settings alone. */
+export function addSettings(command: Command, names: readonly SettingName[]): Command {
+  for (const name of names) {
+    const { type, about } = settingOf(name)
+    const option = new Option(`${flagOf(name)} ${placeholders[type]}`, `${about} ${originOf(name)}`)
+    command.addOption(option.helpGroup('Settings:'))
+  }
+  return command.option('--verbose', 'Show where an error came from.')
+}
+
+/** Gives a command the flag that makes it speak JSON. */
+export function addJson(command: Command): Command {
+  return command.option('--json', 'Print one JSON document; errors become JSON on standard error.')
+}
+
+/** Ends a command's help with examples. */
+export function addExamples(command: Command, examples: readonly (readonly [line: string, about: string])[]): Command {
+  const width = Math.max(...examples.map(([line]) => line.length))
+  const lines = examples.map(([line, about]) => `  $ ${line.padEnd(width)}  # ${about}`)
+  return command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`)
+}
+
+/** The configuration from a command's flags, with the environment and the defaults behind them. */
+export function configOf(flags: Record<string, unknown>): Config {
+  const given = settingNames.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]])
+  return readConfig(Object.fromEntries(given) as GivenSettings)
+}
+
+/** The same configuration as an environment, for a child process. */
+export function environmentOf(config: Config): Record<string, string> {
+  const set = settingNames.filter((name) => config[name] !== undefined)
+  return Object.fromEntries(set.map((name) => [envNameOf(name), [config[name]].flat().join(',')]))
+}
+
+function originOf(name: SettingName): string {
+  const standard = [settingOf(name).default ?? []].flat().join(',')
+  return standard === '' ? `(env: ${envNameOf(name)})` : `(default: ${standard}, env: ${envNameOf(name)})`
+}

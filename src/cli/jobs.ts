@@ -1,0 +1,88 @@
+import type { Command } from 'commander'
+import type { JobSummary } from '../engine/job.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import { allStates, isState, type State } from '../job/machine.ts'
+import { withClient } from './client.ts'
+import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
+import { looks, type StageNames, stageWords, stateWords } from './job-words.ts'
+import { nearest } from './nearest.ts'
+import { type Cell, table } from './table.ts'
+import { paint, print } from './terminal.ts'
+import { ageWords, parseWhole } from './time-words.ts'
+
+interface Flags {
+  state?: string
+  kind?: string
+  tenant?: string
+  queue?: string
+  limit: string
+  before?: string
+  json?: true
+}
+
+/** Adds `holdfast jobs`. */
+export function addJobs(program: Command): void {
+  const command = program
+    .command('jobs')
+    .description('List jobs, the latest first.')
+    .option('--state <states>', `Only these, with commas between: ${allStates.join(', ')}.`)
+    .option('--kind <kind>', 'Only jobs of this kind.')
+    .option('--tenant <tenant>', 'Only jobs of this tenant.')
+    .option('--queue <queue>', 'Only jobs of this queue.')
+    .option('--limit <number>', 'How many, up to 1000.', '20')
+    .option('--before <id>', 'Only jobs submitted before this one: the next page.')
+    .action((flags: Flags) => listJobs(flags))
+  addSettings(addJson(command), clientSettings)
+  addExamples(command, [
+    ['holdfast jobs', 'the latest 20'],
+    ['holdfast jobs --state failed,partial', 'what needs a look'],
+    ['holdfast jobs --kind extract --json', 'for a program'],
+  ])
+}
+
+async function listJobs(flags: Flags): Promise<void> {
+  const config = configOf({ ...flags })
+  const { kind, tenant, queue, before } = flags
+  const limit = parseWhole('--limit', flags.limit)
+  const wanted = { kind, tenant, queue, before, limit, ...(flags.state && { state: statesIn(flags.state) }) }
+  const { jobs, kinds } = await withClient(config, async (hf) => ({
+    jobs: await hf.list(wanted),
+    kinds: await hf.kinds(),
+  }))
+  const next = jobs.length === limit ? (jobs.at(-1)?.id ?? null) : null
+  if (flags.json) return print(JSON.stringify({ jobs, next }, null, 2))
+  if (jobs.length === 0) return print('No jobs match. Submit one with `holdfast submit <kind> [json]`.')
+  const stages = new Map(kinds.map(({ name, stages }) => [name, stages]))
+  for (const line of table(
+    heads,
+    jobs.map((job) => rowOf(job, stages.get(job.kind))),
+  ))
+    print(line)
+  if (next) print(paint('dim', `More: holdfast jobs --before ${next}`))
+}
+
+const heads = ['ID', 'KIND', 'STATE', 'STAGE', 'ATTEMPT', 'AGE', 'ERROR']
+
+function rowOf(job: JobSummary, stages: StageNames | undefined): Cell[] {
+  return [
+    { text: job.id },
+    { text: job.kind },
+    { text: stateWords(job), look: looks[job.state] },
+    { text: stageWords(stages, job.stage) },
+    { text: String(job.attempt) },
+    { text: ageWords(job.submittedAt) },
+    { text: job.error?.message ?? '', look: 'dim' },
+  ]
+}
+
+function statesIn(words: string): State[] {
+  return words.split(',').map((part) => {
+    const word = part.trim()
+    if (isState(word)) return word
+    const near = nearest(word, allStates)
+    throw new HoldfastError(
+      'option_invalid',
+      `${JSON.stringify(word)} is not a state of a job${near ? `; did you mean ${near}?` : '.'} The states are ${allStates.join(', ')}.`,
+    )
+  })
+}

@@ -1,0 +1,63 @@
+import { Command, CommanderError } from 'commander'
+import { version } from '../engine/work.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import { addCancel } from './cancel.ts'
+import { addDev } from './dev.ts'
+import { isVerboseIn, tellFailure } from './failure.ts'
+import { addJobs } from './jobs.ts'
+import { addMigrate } from './migrate.ts'
+import { addRedo } from './redo.ts'
+import { addShow } from './show.ts'
+import { addSubmit } from './submit.ts'
+import { paint } from './terminal.ts'
+import { addWork } from './work.ts'
+import { addWorkChild } from './work-child.ts'
+
+const commands = [addDev, addWork, addMigrate, addSubmit, addJobs, addShow, addCancel, addRedo, addWorkChild]
+
+const closing = `
+Without --url or HOLDFAST_URL, commands use the embedded Postgres that \`npm start\` or \`holdfast dev\` runs on the data
+folder of the working directory (.holdfast). Every flag of a setting has an environment variable: see a command's --help.
+
+Try:
+  $ holdfast dev                                   # everything, with a sample
+  $ holdfast jobs                                  # in another terminal
+  $ holdfast submit extract '{"document":"invoice-1001.txt"}' --wait
+
+Exit codes: 0 all went well, 1 it did not, 2 the command was used in a wrong way.`
+
+/** Runs one command line and answers its exit code. */
+export async function runCommand(argv: readonly string[]): Promise<number> {
+  const program = makeProgram()
+  try {
+    if (argv.length === 0) program.outputHelp()
+    if (argv.length > 0) await program.parseAsync([...argv], { from: 'user' })
+    return Number(process.exitCode ?? 0)
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return 0 // --help and --version end by an exception
+    return tellFailure(error instanceof CommanderError ? usageError(error) : error, {
+      isJson: argv.includes('--json'),
+      isVerbose: isVerboseIn(argv),
+    })
+  }
+}
+
+function makeProgram(): Command {
+  const program = new Command('holdfast')
+    .description('Durable jobs on Postgres: nothing gets stuck, nothing commits twice, nothing is lost.')
+    .version(version)
+    .exitOverride()
+    .configureOutput({ outputError: () => {} })
+    .configureHelp({ styleTitle: (title) => paint('bold', title) })
+    .addHelpText('after', closing)
+  for (const add of commands) add(program)
+  return program
+}
+
+function usageError({ message, code }: CommanderError): HoldfastError {
+  const said = message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ')
+  const sentence = `${said.charAt(0).toUpperCase()}${said.slice(1)}`
+  const ended = /[.?)]$/.test(sentence) ? sentence : `${sentence}.`
+  const hint = code === 'commander.help' ? '' : ' See --help.'
+  return new HoldfastError('option_invalid', `${ended}${hint}`)
+}

@@ -1,0 +1,27 @@
+import type { Command } from 'commander'
+import { legalFrom } from '../job/machine.ts'
+import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
+import { forEachJob } from './many.ts'
+
+/** Adds `holdfast redo <id…>`. */
+export function addRedo(program: Command): void {
+  const command = program
+    .command('redo')
+    .description(
+      `Send jobs round again that are ${legalFrom('redo').join(', ')}: from the stage that they stopped at, or from the start.`,
+    )
+    .argument('<ids...>', 'Ids of jobs, or their last 8 letters.')
+    .option('--from-start', 'Begin with the first stage; what was committed is done again.')
+    .action((ids: string[], flags: { fromStart?: true; json?: true }) =>
+      forEachJob(configOf({ ...flags }), ids, {
+        done: 'queued again',
+        isJson: flags.json === true,
+        act: (hf, id) => hf.redo(id, { from: flags.fromStart ? 'start' : 'failed' }),
+      }),
+    )
+  addSettings(addJson(command), clientSettings)
+  addExamples(command, [
+    ['holdfast redo 01890a5d-ac96-774b-bcce-b302099a8057', 'from the stage that failed'],
+    ['holdfast redo 099a8057 --from-start', 'all of it'],
+  ])
+}

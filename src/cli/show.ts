@@ -1,0 +1,113 @@
+import type { Command } from 'commander'
+import type { Job, TimelineEvent } from '../engine/job.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import { isFinal } from '../job/machine.ts'
+import { withClient } from './client.ts'
+import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
+import { eventWords, looks, spanWords, stageWords, stateWords } from './job-words.ts'
+import { pickJob } from './pick-job.ts'
+import { type Cell, table } from './table.ts'
+import { oneLine, paint, print } from './terminal.ts'
+import { lengthWords } from './time-words.ts'
+
+/** Adds `holdfast show <id>`. */
+export function addShow(program: Command): void {
+  const command = program
+    .command('show')
+    .description('Show one job: its input, what its stages returned, and its timeline.')
+    .argument('<id>', 'The id of a job, or its last 8 letters.')
+    .action((word: string, flags: { json?: true }) => show(word, flags))
+  addSettings(addJson(command), clientSettings)
+  addExamples(command, [
+    ['holdfast show 01890a5d-ac96-774b-bcce-b302099a8057', 'by its id'],
+    ['holdfast show 099a8057 --json', 'by the end of its id, for a program'],
+  ])
+}
+
+async function show(word: string, flags: { json?: true }): Promise<void> {
+  const { job, timeline } = await withClient(configOf({ ...flags }), async (hf) => {
+    const id = await pickJob(hf, word)
+    const found = await hf.get(id)
+    if (!found) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
+    return { job: found, timeline: await hf.timeline(id) }
+  })
+  if (flags.json) return print(JSON.stringify({ job, timeline }, null, 2))
+  for (const line of [...headLines(job), '', ...stageLines(job), '', ...timelineLines(job, timeline)]) print(line)
+}
+
+function headLines(job: Job): string[] {
+  const facts: [string, string | undefined][] = [
+    ['job', job.id],
+    ['kind', job.kind],
+    ['state', `${paint(looks[job.state], stateWords(job))}, ${spanWords(job)}`],
+    ['stage', `${stageWords(job.stages, job.stage)}, attempt ${job.attempt}${lossWords(job)}`],
+    ['queue', `${job.queue}, priority ${job.priority}, tenant ${job.tenant}`],
+    ['progress', isFinal(job.state) ? undefined : progressBar(job.progress)],
+    ['error', job.error ? paint('red', `${job.error.code}: ${oneLine(job.error.message)}`) : undefined],
+    ['meta', job.meta ? JSON.stringify(job.meta) : undefined],
+    ['input', job.input === null ? undefined : JSON.stringify(job.input)],
+  ]
+  return facts
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${paint('bold', name.padEnd(9))} ${value}`)
+}
+
+function lossWords({ failures, crashes }: Job): string {
+  const words = [failures > 0 && `${failures} failed here`, crashes > 0 && `${crashes} lost their worker`]
+  return words
+    .filter(Boolean)
+    .map((word) => `, ${word}`)
+    .join('')
+}
+
+const barCells = 24
+
+/** How far an attempt is, drawn. */
+export function progressBar(progress: Job['progress']): string | undefined {
+  if (!progress) return undefined
+  const { done, total, note } = progress
+  const said = note ? `  ${oneLine(note)}` : ''
+  if (!total) return `${done} done${said}`
+  const share = Math.min(1, done / total)
+  const full = Math.floor(share * barCells)
+  return `${'█'.repeat(full)}${'░'.repeat(barCells - full)} ${done}/${total} (${Math.floor(share * 100)} %)${said}`
+}
+
+const mostLines = 16
+
+function stageLines(job: Job): string[] {
+  // a kind that nobody registered, or a stage that it no longer has: what was committed is shown all the same
+  const names = [...new Set([...job.stages.map(({ name }) => name), ...Object.keys(job.outputs)])]
+  return [paint('bold', 'stages'), ...names.flatMap((name, index) => stagePart(job, name, index))]
+}
+
+function stagePart(job: Job, name: string, index: number): string[] {
+  const optional = job.stages[index]?.optional ? ' (optional)' : ''
+  const output = job.outputs[name]
+  const isDone = output !== undefined || index < job.stage || job.state === 'succeeded'
+  const state = isDone ? paint('green', 'done') : index === job.stage ? paint(looks[job.state], job.state) : 'to come'
+  const lines = output === undefined ? [] : JSON.stringify(output, null, 2).split('\n')
+  const more = lines.length > mostLines ? [paint('dim', `… ${lines.length - mostLines} more lines; see --json`)] : []
+  return [`  ${name}${optional}: ${state}`, ...[...lines.slice(0, mostLines), ...more].map((line) => `    ${line}`)]
+}
+
+function timelineLines(job: Job, timeline: TimelineEvent[]): string[] {
+  const [first] = timeline
+  if (!first) return []
+  const rows = timeline.map((event): Cell[] => {
+    const { what, look, note } = eventWords(event, job.stages)
+    return [
+      { text: `+${lengthWords(event.at.getTime() - first.at.getTime())}`, look: 'dim' },
+      look ? { text: what, look } : { text: what },
+      { text: stageWords(job.stages, event.stage) },
+      { text: event.attempt === 0 ? '' : String(event.attempt) },
+      { text: event.sessionId === null ? '' : String(event.sessionId) },
+      { text: note },
+    ]
+  })
+  const since = paint('dim', `since ${first.at.toISOString()}`)
+  return [
+    `${paint('bold', 'timeline')} ${since}`,
+    ...table(['TIME', 'EVENT', 'STAGE', 'ATTEMPT', 'SESSION', 'NOTE'], rows),
+  ]
+}

@@ -1,0 +1,29 @@
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
+
+/** The input that an argument means: JSON itself, `@file`, or `-` for standard input. */
+export async function readInput(word: string | undefined): Promise<unknown> {
+  if (word === undefined) return undefined
+  const source = word === '-' ? 'standard input' : word.startsWith('@') ? word.slice(1) : 'the argument'
+  const json = word === '-' ? await text(process.stdin) : word.startsWith('@') ? await fromFile(source) : word
+  try {
+    return JSON.parse(json)
+  } catch (error) {
+    throw new HoldfastError(
+      'option_invalid',
+      `The input from ${source} is not JSON: ${messageOf(error)}. Quote it for your shell, as in '{"name":"value"}'.`,
+      { cause: error },
+    )
+  }
+}
+
+async function fromFile(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new HoldfastError('option_invalid', `The input file ${path} cannot be read: ${messageOf(error)}.`, {
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,104 @@
+import type { Command } from 'commander'
+import type { SubmitHow } from '../engine/engine.ts'
+import type { Handle } from '../engine/handle.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import type { AnyJob } from '../job/define.ts'
+import { withClient } from './client.ts'
+import { findKind } from './find-kind.ts'
+import { addExamples, addJson, addSettings, configOf, submitSettings } from './flags.ts'
+import { readInput } from './submit-input.ts'
+import { complain, paint, print } from './terminal.ts'
+import { parseLength, parseMoment, parseWhole } from './time-words.ts'
+
+interface Flags {
+  key?: string
+  tenant?: string
+  delay?: string
+  runAt?: string
+  priority?: string
+  module?: string
+  wait?: string | true
+  json?: true
+}
+
+/** What a wait brought; `failed` and `cancelled` carry no outputs. */
+interface Ended {
+  state: string
+  output?: unknown
+  outputs?: unknown
+  error?: { code: string; message: string }
+}
+
+/** Adds `holdfast submit <kind> [json]`. */
+export function addSubmit(program: Command): void {
+  const command = program
+    .command('submit')
+    .description('Submit a job. Its kind is looked up among those that workers registered, or in --module.')
+    .argument('<kind>', 'The name of the kind.')
+    .argument('[json]', 'The input: JSON, @file, or - for standard input.')
+    .option('--key <text>', 'Idempotency key: the same key and input give the same job.')
+    .option('--tenant <name>', 'Who it is for.')
+    .option('--delay <time>', 'Not before so long from now: 30, 90s, 5m, 2h.')
+    .option('--run-at <moment>', 'Not before this moment: 2030-01-31T08:00:00Z.')
+    .option('--priority <number>', '1 (first) to 4 (last).')
+    .option('--module <file>', 'A module that defines the kind: the input is checked against its schema here and now.')
+    .option('--wait [time]', 'Wait for the result, at most so long, and print it.')
+    .action((kind: string, json: string | undefined, flags: Flags) => submit(kind, json, flags))
+  addSettings(addJson(command), submitSettings)
+  addExamples(command, [
+    [`holdfast submit extract '{"document":"invoice-1001.txt"}' --wait`, 'and print the result'],
+    ['holdfast submit report @input.json --key 2030-01 --delay 1h', 'once, in an hour'],
+    ['cat input.json | holdfast submit report - --module jobs.mjs', 'checked by its schema first'],
+  ])
+}
+
+async function submit(kind: string, json: string | undefined, flags: Flags): Promise<void> {
+  const config = configOf({ ...flags })
+  const how = howOf(flags)
+  const timeout = typeof flags.wait === 'string' ? parseLength('--wait', flags.wait) : undefined
+  const input = await readInput(json)
+  await withClient(config, async (hf) => {
+    const job = await findKind(hf, kind, flags.module)
+    const handle = await hf.submit(job, input as never, how)
+    const { id, isNew } = handle
+    if (!flags.json) tellSubmitted(kind, handle)
+    const ended = flags.wait === undefined ? undefined : await endOf(handle, timeout)
+    if (flags.json) print(JSON.stringify({ id, kind, isNew, ...(ended && { result: ended.result }) }, null, 2))
+    if (!flags.json && ended) tellEnded(ended.result)
+    if (ended?.failure) throw ended.failure
+  })
+}
+
+function howOf({ key, tenant, delay, runAt, priority }: Flags): SubmitHow {
+  return {
+    ...(key !== undefined && { key }),
+    ...(tenant !== undefined && { tenant }),
+    ...(delay !== undefined && { delayMs: parseLength('--delay', delay) }),
+    ...(runAt !== undefined && { runAt: parseMoment('--run-at', runAt) }),
+    ...(priority !== undefined && { priority: parseWhole('--priority', priority) }),
+  }
+}
+
+/** How the job ended. That it failed is part of the answer, and still an error of the command. */
+async function endOf(
+  handle: Handle<AnyJob>,
+  timeout: number | undefined,
+): Promise<{ result: Ended; failure?: HoldfastError }> {
+  try {
+    return { result: await handle.result(timeout === undefined ? {} : { timeout }) }
+  } catch (failure) {
+    if (!(failure instanceof HoldfastError) || !failure.details?.error) throw failure
+    const error = failure.details.error as { code: string; message: string }
+    return { result: { state: failure.code === 'job_cancelled' ? 'cancelled' : 'failed', error }, failure }
+  }
+}
+
+function tellSubmitted(kind: string, { id, isNew }: Handle<AnyJob>): void {
+  complain(isNew ? `Submitted ${kind} as ${id}.` : `An earlier submit with this key made ${id} already.`)
+}
+
+function tellEnded({ state, output, outputs, error }: Ended): void {
+  if (state === 'partial') complain(`${paint('yellow', 'partial', process.stderr)}: ${error?.message}`)
+  if (state === 'succeeded') print(JSON.stringify(output, null, 2))
+  if (state === 'partial') print(JSON.stringify(outputs, null, 2))
+}

@@ -1,0 +1,70 @@
+import { stripVTControlCharacters } from 'node:util'
+
+const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 } as const
+
+/** How a piece of text can look. */
+export type Look = keyof typeof codes
+
+/** Where text goes: a terminal, a file or a pipe. */
+export interface Target {
+  isTTY?: boolean
+  columns?: number
+}
+
+/** Whether colours help there: only people on a terminal see them, and NO_COLOR says that they do not want any. */
+export function hasColours(target: Target, env: NodeJS.ProcessEnv = process.env): boolean {
+  return target.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
+}
+
+/** Paints text for standard output. */
+export function paint(look: Look, text: string, target: Target = process.stdout): string {
+  return hasColours(target) && text !== '' ? `\u001b[${codes[look]}m${text}\u001b[0m` : text
+}
+
+/** Writes a line of data. */
+export function print(line = ''): void {
+  process.stdout.write(`${line}\n`)
+}
+
+/** Writes a line about the work itself, which a pipe should not swallow. */
+export function complain(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+/** Text from outside on one line, without anything that could steer the terminal. */
+export function oneLine(text: string): string {
+  return stripVTControlCharacters(text)
+    .replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu, ' ')
+    .trim()
+}
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+// the blocks that terminals draw two cells wide: Hangul, CJK, kana, full-width forms, emoji
+const wide =
+  /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|^\p{Emoji_Presentation}|\ufe0f/u
+
+/** How many cells of a terminal a text takes. */
+export function widthOf(text: string): number {
+  let width = 0
+  for (const { segment } of graphemes.segment(stripVTControlCharacters(text)))
+    width += wide.test(segment) ? 2 : /^[\p{Mn}\p{Me}\p{Cf}]/u.test(segment) ? 0 : 1
+  return width
+}
+
+/** The beginning of a plain text that fits into so many cells. */
+export function fitted(text: string, cells: number): string {
+  if (widthOf(text) <= cells) return text
+  let kept = ''
+  let width = 1 // the ellipsis
+  for (const { segment } of graphemes.segment(text)) {
+    width += widthOf(segment)
+    if (width > cells) break
+    kept += segment
+  }
+  return `${kept}…`
+}
+
+/** A text filled up with blanks to so many cells. */
+export function padded(text: string, cells: number): string {
+  return text + ' '.repeat(Math.max(0, cells - widthOf(text)))
+}

@@ -1,0 +1,54 @@
+import { HoldfastError } from '../errors/errors.ts'
+
+const unitsMs = { ms: 1, s: 1_000, min: 60_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** A length of time in few letters: `12 ms`, `3.4 s`, `5 min`, `2 h`, `3 d`. */
+export function lengthWords(ms: number): string {
+  const length = Math.max(0, ms)
+  if (length < 999.5) return `${Math.round(length)} ms`
+  if (length < 9_950) return `${(length / unitsMs.s).toFixed(1)} s`
+  if (length < 2 * unitsMs.min) return `${Math.round(length / unitsMs.s)} s`
+  if (length < 2 * unitsMs.h) return `${Math.round(length / unitsMs.min)} min`
+  if (length < 2 * unitsMs.d) return `${Math.round(length / unitsMs.h)} h`
+  return `${Math.round(length / unitsMs.d)} d`
+}
+
+/** How long ago a moment was, for people. A clock that runs behind the database's never shows a time to come. */
+export function ageWords(at: Date, nowMs = Date.now()): string {
+  const ms = nowMs - at.getTime()
+  return ms < 1_000 ? 'now' : lengthWords(ms)
+}
+
+/** The time of day of a moment, with milliseconds. */
+export function clockWords(at: Date): string {
+  const two = (value: number) => String(value).padStart(2, '0')
+  const ms = String(at.getMilliseconds()).padStart(3, '0')
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${ms}`
+}
+
+/** Milliseconds in a word such as `90`, `90s`, `500ms`, `5m`, `2h`, `1d`; a bare number means seconds. */
+export function parseLength(flag: string, word: string): number {
+  const [, number, unit = 's'] = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/.exec(word.trim()) ?? []
+  const unitMs = unitsMs[(unit || 's') as keyof typeof unitsMs]
+  if (number !== undefined && unitMs !== undefined) return Math.round(Number(number) * unitMs)
+  throw new HoldfastError(
+    'option_invalid',
+    `${flag} takes a length of time such as 30, 90s, 500ms, 5m, 2h or 1d, not ${JSON.stringify(word)}.`,
+  )
+}
+
+/** The moment in a word such as `2030-01-31T08:00:00Z`. */
+export function parseMoment(flag: string, word: string): Date {
+  const at = /^\d{4}-\d{2}-\d{2}/.test(word) ? new Date(word) : new Date(Number.NaN)
+  if (!Number.isNaN(at.getTime())) return at
+  throw new HoldfastError(
+    'option_invalid',
+    `${flag} takes a moment such as 2030-01-31T08:00:00Z, not ${JSON.stringify(word)}.`,
+  )
+}
+
+/** The whole number in a word. */
+export function parseWhole(flag: string, word: string): number {
+  if (/^\d{1,15}$/.test(word)) return Number(word)
+  throw new HoldfastError('option_invalid', `${flag} takes a whole number, not ${JSON.stringify(word)}.`)
+}

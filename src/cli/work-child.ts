@@ -1,0 +1,59 @@
+import type { Command } from 'commander'
+import { connect } from '../engine/connect.ts'
+import type { Holdfast } from '../engine/engine.ts'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
+import type { ChildNews } from './child.ts'
+import { codeOf } from './failure.ts'
+import { loadJobs } from './load-jobs.ts'
+
+/** The environment variable that carries the name of a worker's supervisor. */
+export const supervisorVariable = 'HOLDFAST_SUPERVISOR'
+
+/** Adds the hidden command that runs one worker process under a supervisor. Its settings come by environment. */
+export function addWorkChild(program: Command): void {
+  program
+    .command('work-child', { hidden: true })
+    .argument('<module>')
+    .option('--database-ends-too', 'Whether the database ends with the supervisor, so that nothing can be given back.')
+    .action((module: string, flags: { databaseEndsToo?: true }) => workUnderSupervisor(module, flags))
+}
+
+async function workUnderSupervisor(module: string, flags: { databaseEndsToo?: true }): Promise<void> {
+  if (!process.send)
+    throw new HoldfastError('option_invalid', 'This command is for supervisors; use `holdfast work <module>`.')
+  const ending = new AbortController()
+  const ended = new Promise<void>((resolve) => ending.signal.addEventListener('abort', () => resolve()))
+  // Ctrl-C reaches every process of a terminal; the supervisor hears it too and asks in its own way
+  process.on('SIGINT', () => {})
+  process.on('SIGTERM', () => ending.abort())
+  process.on('disconnect', () => (flags.databaseEndsToo ? process.exit(1) : ending.abort()))
+  // whoever read our lines may be gone; that is no reason to drop jobs
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  const hf = await startWork(module)
+  if (!hf) return
+  await ended
+  await hf.close()
+}
+
+async function startWork(module: string): Promise<Holdfast | undefined> {
+  let hf: Holdfast | undefined
+  try {
+    const jobs = await loadJobs(module)
+    hf = await connect({ jobs, supervisor: process.env[supervisorVariable] ?? '' })
+    const working = await hf.work()
+    await tell({ news: 'ready', session: working.sessionId() })
+    return hf
+  } catch (error) {
+    await hf?.close()
+    await tell({ news: 'failed', code: codeOf(error), message: messageOf(error) })
+    process.exitCode = 1
+    return undefined
+  }
+}
+
+function tell(news: ChildNews): Promise<void> {
+  return new Promise((resolve) => {
+    if (!process.connected || !process.send) return resolve()
+    process.send(news, undefined, undefined, () => resolve())
+  })
+}
