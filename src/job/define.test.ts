@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { defineJob } from './define.ts'
+
+const run = () => {}
+// every one of these is a compile error too, so the test has to look away from the types
+const define = defineJob as unknown as (kind: unknown, definition: unknown) => unknown
+
+const wrong: [what: string, kind: unknown, definition: unknown, says: RegExp][] = [
+  ['a name with a space', 'two words', { run }, /name that cannot be used/],
+  ['no name', '', { run }, /name that cannot be used/],
+  ['a name of 101 letters', 'x'.repeat(101), { run }, /name that cannot be used/],
+  ['a queue with a NUL', 'a', { queue: 'q\0', run }, /queue/],
+  ['priority 0', 'a', { priority: 0, run }, /priority 0/],
+  ['priority 1.5', 'a', { priority: 1.5, run }, /priority 1.5/],
+  ['a negative crash budget', 'a', { crashBudget: -1, run }, /crashBudget -1/],
+  ['an input that is no schema', 'a', { input: { type: 'object' }, run }, /no Standard Schema/],
+  ['no stages', 'a', { stages: [] }, /no stages/],
+  ['neither run nor stages', 'a', {}, /without a `run`/],
+  [
+    'two stages of one name',
+    'a',
+    {
+      stages: [
+        { name: 's', run },
+        { name: 's', run },
+      ],
+    },
+    /two stages named "s"/,
+  ],
+  ['a stage without a function', 'a', { stages: [{ name: 's' }] }, /without a `run`/],
+  ['negative retries', 'a', { retries: -1, run }, /retries -1/],
+  ['a time-out of 0', 'a', { timeoutMs: 0, run }, /timeoutMs 0/],
+  ['a time-out that no timer can hold', 'a', { timeoutMs: 2 ** 40, run }, /timeoutMs/],
+  ['a backoff that shrinks', 'a', { backoff: { factor: 0.5 }, run }, /backoff.factor/],
+  ['a backoff that is no number', 'a', { backoff: { baseMs: Number.NaN }, run }, /backoff.baseMs/],
+]
+
+test.for(wrong)('a kind with %s is refused', ([, kind, definition, says]) => {
+  expect(() => define(kind, definition)).toThrow(
+    expect.objectContaining({ code: 'kind_invalid', message: expect.stringMatching(says) }),
+  )
+})
+
+test('a kind with one function has one stage, named run', () => {
+  expect(defineJob('a', { run }).stages.map(({ name }) => name)).toEqual(['run'])
+})
+
+test('a kind waits in the default queue at priority 2 unless it says otherwise', () => {
+  expect(defineJob('a', { run })).toMatchObject({ queue: 'default', priority: 2 })
+  expect(defineJob('a', { queue: 'slow', priority: 4, input: z.string(), run })).toMatchObject({
+    queue: 'slow',
+    priority: 4,
+  })
+})
