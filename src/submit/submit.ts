@@ -33,8 +33,9 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
       if (answer instanceof HoldfastError) throw answer
       return answer
     },
+    // one statement is a transaction of its own, but a taken key is told only after it, when the others would be in already
     submitMany: (jobs) =>
-      jobs.length <= batchSize
+      jobs.length <= batchSize && jobs.every(({ key }) => key === null)
         ? submitAll(store, jobs)
         : store.transaction((runner) => submitInSlices(runner, jobs, batchSize)),
     idle: () => single.idle(),
