@@ -1,0 +1,209 @@
+import { defineJob, HoldfastError } from 'holdfast'
+import { z } from 'zod'
+import { expect, test } from './fixtures.ts'
+
+const read = defineJob('read', { input: z.object({ page: z.number() }), run: ({ input }) => input.page })
+const write = defineJob('write', { run: () => {} })
+
+test('a submitted job is queued, with its input and one event', async ({ hf }) => {
+  const { id, isNew } = await hf.submit(read, { page: 7 }, { tenant: 'acme', meta: { from: 'test' } })
+  expect(isNew).toBe(true)
+  expect(await hf.get(id)).toMatchObject({
+    state: 'queued',
+    attempt: 0,
+    stage: 0,
+    failures: 0,
+    input: { page: 7 },
+    tenant: 'acme',
+    meta: { from: 'test' },
+  })
+  expect((await hf.timeline(id)).map(({ type }) => type)).toEqual(['job.submitted'])
+})
+
+test('what is submitted is what the caller gave, not what its schema makes of it', async ({ hf }) => {
+  const trimming = defineJob('trimming', {
+    input: z.object({ name: z.string().trim(), size: z.number().default(3) }),
+    run: () => {},
+  })
+  const { id } = await hf.submit(trimming, { name: ' x ' })
+  expect((await hf.get(id))?.input).toEqual({ name: ' x ' })
+})
+
+test('the same key submitted by 50 callers over several connections at once: one job, and everyone gets its id', async ({
+  open,
+  query,
+}) => {
+  const engines = await Promise.all(Array.from({ length: 5 }, () => open()))
+  const callers = Array.from({ length: 50 }, (_, n) => engines[n % 5])
+  const handles = await Promise.all(callers.map((hf) => hf?.submit(read, { page: 1 }, { key: 'once' })))
+  expect(new Set(handles.map((handle) => handle?.id)).size).toBe(1)
+  expect(handles.filter((handle) => handle?.isNew)).toHaveLength(1)
+  for (const table of ['live_job', 'job_payload', 'job_key', 'event'])
+    expect(await query(`select count(*)::int as n from holdfast.${table}`)).toEqual([{ n: 1 }])
+})
+
+test('a key gives the same job even after it has finished', async ({ hf, given }) => {
+  const { id } = await given.finished('succeeded', { key: 'done' })
+  const again = await hf.submit(defineJob('sample', { run: () => {} }), null, { key: 'done' })
+  expect(again).toMatchObject({ id, isNew: false })
+})
+
+test('the order in which an input is written does not matter to its key', async ({ hf }) => {
+  const open = defineJob('open', { run: () => {} })
+  const one = await hf.submit(open, { a: 1, b: { c: 2, d: [3] } }, { key: 'k' })
+  const other = await hf.submit(open, { b: { d: [3], c: 2 }, a: 1 }, { key: 'k' })
+  expect(other).toMatchObject({ id: one.id, isNew: false })
+})
+
+test('the same key with another input is refused, and nothing is written', async ({ hf, query }) => {
+  const { id } = await hf.submit(read, { page: 1 }, { key: 'k' })
+  await expect(hf.submit(read, { page: 2 }, { key: 'k' })).rejects.toMatchObject({
+    code: 'key_conflict',
+    message: expect.stringContaining(id),
+  })
+  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+})
+
+test('the same key for another kind is refused', async ({ hf }) => {
+  await hf.submit(write, null, { key: 'k' })
+  await expect(hf.submit(defineJob('other', { run: () => {} }), null, { key: 'k' })).rejects.toMatchObject({
+    code: 'key_conflict',
+  })
+})
+
+test('the same key of another tenant is another key', async ({ hf }) => {
+  const one = await hf.submit(read, { page: 1 }, { key: 'k', tenant: 'a' })
+  const other = await hf.submit(read, { page: 2 }, { key: 'k', tenant: 'b' })
+  expect(other).toMatchObject({ isNew: true })
+  expect(other.id).not.toBe(one.id)
+})
+
+test('equal keys with other inputs at once: one job wins, the rest are told so', async ({ open, query }) => {
+  const engines = await Promise.all(Array.from({ length: 4 }, () => open()))
+  const answers = await Promise.allSettled(
+    Array.from({ length: 40 }, (_, n) => engines[n % 4]?.submit(read, { page: n }, { key: 'race' })),
+  )
+  expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  for (const answer of answers)
+    if (answer.status === 'rejected') expect(answer.reason).toMatchObject({ code: 'key_conflict' })
+  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+})
+
+test('batches with the same keys in opposite order do not deadlock', async ({ open }) => {
+  const engines = await Promise.all([open(), open()])
+  const keys = Array.from({ length: 100 }, (_, n) => ({ input: { page: n }, key: `k${n}` }))
+  for (let round = 0; round < 5; round++) {
+    const mine = keys.map(({ input, key }) => ({ input, key: `${round} ${key}` }))
+    const [one, other] = await Promise.all([
+      engines[0]?.submitMany(read, mine),
+      engines[1]?.submitMany(read, [...mine].reverse()),
+    ])
+    expect(one?.map(({ id }) => id)).toEqual(other?.map(({ id }) => id).reverse())
+  }
+})
+
+test("an integrity error that is not the key's is raised, and told only to its own caller", async ({ hf, query }) => {
+  await query(`alter table holdfast.live_job add constraint no_poison check (tenant <> 'poison')`)
+  await expect(hf.submit(write, null, { tenant: 'poison', key: 'k' })).rejects.toThrow()
+  const answers = await Promise.allSettled(['a', 'poison', 'b'].map((tenant) => hf.submit(write, null, { tenant })))
+  expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(await query(`select count(*)::int as n from holdfast.job_key`)).toEqual([{ n: 0 }])
+})
+
+test('many submits at once each get an id of their own, in few transactions', async ({ hf, query }) => {
+  const handles = await Promise.all(Array.from({ length: 2_000 }, (_, page) => hf.submit(read, { page })))
+  expect(new Set(handles.map(({ id }) => id)).size).toBe(2_000)
+  const [row] = await query(
+    'select count(*)::int as jobs, count(distinct xmin::text)::int as commits from holdfast.live_job',
+  )
+  expect(row?.jobs).toBe(2_000)
+  expect(row?.commits).toBeLessThan(40)
+})
+
+test('ten thousand jobs are submitted together, in the order given', async ({ hf, query }) => {
+  const handles = await hf.submitMany(
+    read,
+    Array.from({ length: 10_000 }, (_, page) => ({ input: { page } })),
+  )
+  const rows = await query<{ id: string; page: string }>(
+    `select job_id as id, input ->> 'page' as page from holdfast.job_payload`,
+  )
+  const pages = new Map(rows.map(({ id, page }) => [id, Number(page)]))
+  expect(handles.map(({ id }) => pages.get(id))).toEqual(handles.map((_, page) => page))
+  expect(await query('select count(distinct xmin::text)::int as commits from holdfast.live_job')).toEqual([
+    { commits: 1 },
+  ])
+})
+
+test('many jobs are submitted all or none: one bad input, or one taken key, and nothing is written', async ({
+  hf,
+  query,
+}) => {
+  await hf.submit(read, { page: 0 }, { key: 'taken' })
+  const good = Array.from({ length: 700 }, (_, page) => ({ input: { page } }))
+  await expect(hf.submitMany(read, [...good, { input: { page: 'x' as never } }])).rejects.toMatchObject({
+    code: 'input_invalid',
+  })
+  await expect(hf.submitMany(read, [...good, { input: { page: 9 }, key: 'taken' }])).rejects.toMatchObject({
+    code: 'key_conflict',
+  })
+  await expect(hf.submitMany(read, [...good.slice(0, 5), { input: { page: 9 }, key: 'taken' }])).rejects.toMatchObject({
+    code: 'key_conflict',
+  })
+  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+})
+
+test('submitting no jobs writes nothing', async ({ hf, query }) => {
+  expect(await hf.submitMany(read, [])).toEqual([])
+  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 0 }])
+})
+
+test("a delay counts from the database's clock, and a time in the past means now", async ({ hf, query }) => {
+  await hf.submit(write, null, { delayMs: 60_000 })
+  await hf.submit(write, null, { runAt: new Date(0) })
+  await hf.submit(write, null, { runAt: new Date('2100-01-01T00:00:00Z') })
+  expect(
+    await query(
+      `select run_at - submitted_at = interval '60 s' as later, run_at = submitted_at as now, run_at from holdfast.live_job order by id`,
+    ),
+  ).toMatchObject([{ later: true }, { now: true }, { run_at: new Date('2100-01-01T00:00:00Z') }])
+})
+
+test('a list shows the latest first, page by page, live and final alike', async ({ hf, given }) => {
+  const ids: string[] = []
+  for (let n = 0; n < 6; n++)
+    ids.push((n % 2 ? await given.queued({ tenant: 'a' }) : await given.finished('failed', { tenant: 'a' })).id)
+  await given.queued({ tenant: 'b' })
+  const first = await hf.list({ tenant: 'a', limit: 4 })
+  const second = await hf.list({ tenant: 'a', limit: 4, before: first.at(-1)?.id as string })
+  expect([...first, ...second].map(({ id }) => id)).toEqual([...ids].reverse())
+  expect((await hf.list({ state: ['failed'] })).map(({ state }) => state)).toEqual(['failed', 'failed', 'failed'])
+  expect(await hf.list({ kind: 'nobody-has-this' })).toEqual([])
+})
+
+test('a job of another tenant is not found', async ({ hf }) => {
+  const { id } = await hf.submit(write, null, { tenant: 'a' })
+  expect(await hf.get(id, { tenant: 'b' })).toBe(null)
+  await expect(hf.cancel(id, { tenant: 'b' })).rejects.toMatchObject({ code: 'job_not_found' })
+  expect(await hf.get(id, { tenant: 'a' })).toMatchObject({ state: 'queued' })
+})
+
+test('a result that is not there in time is a time-out of the caller alone', async ({ hf }) => {
+  const handle = await hf.submit(write, null)
+  await expect(handle.result({ timeout: 20 })).rejects.toBeInstanceOf(HoldfastError)
+  await expect(handle.result({ timeout: 20 })).rejects.toMatchObject({ code: 'result_timeout' })
+  expect(await hf.get(handle.id)).toMatchObject({ state: 'queued' })
+})
+
+test('waiting for a result ends with its signal, and with the engine', async ({ open }) => {
+  const hf = await open()
+  const handle = await hf.submit(write, null)
+  const stop = new AbortController()
+  const stopped = expect(handle.result({ signal: stop.signal })).rejects.toThrow('enough')
+  stop.abort(new Error('enough'))
+  await stopped
+  const closed = expect(handle.result()).rejects.toMatchObject({ code: 'not_running' })
+  await hf.get(handle.id)
+  await hf.close()
+  await closed
+})
