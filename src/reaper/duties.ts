@@ -1,3 +1,4 @@
+import { isConnectionError } from '../store/connection.ts'
 import type { Runner } from '../store/store.ts'
 import type { OrphanName } from './orphans.ts'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from './revive.sql.ts'
@@ -6,6 +7,9 @@ import { type EndedRow, endDeadSessions, forgetRefusals, forgetSessions, strande
 /** An orphan that was moved on, with its class. */
 export type Orphan = OrphanRow & { orphan: OrphanName }
 
+/** An orphan that could not be moved on, and why. */
+export type FailedRow = Pick<OrphanRow, 'id' | 'lost_ms'> & { error: unknown }
+
 /** What one run of a duty did. */
 export interface DutyReport {
   revived: Orphan[]
@@ -13,7 +17,7 @@ export interface DutyReport {
   ended: EndedRow[]
   stranded: { queue: string; kind: string; waiting_ms: number }[]
   /** Rows that could not be moved, each with its reason; they do not stop the others. */
-  failed: { id: string; error: unknown }[]
+  failed: FailedRow[]
   /** Whether there may be more than one batch holds. */
   isFull: boolean
 }
@@ -101,7 +105,7 @@ function classOf({ rung, stage }: OrphanRow): OrphanName {
 
 interface Moved {
   moved: OrphanRow[]
-  failed: { id: string; error: unknown }[]
+  failed: FailedRow[]
 }
 
 /** Moves all at once; if one bad row spoils the batch, moves each alone, so that it blocks nobody. */
@@ -111,8 +115,10 @@ async function moveEach(rows: OrphanRow[], move: (rows: OrphanRow[]) => Promise<
     const ids = new Set((await move(rows)).map((row) => row.id))
     return { moved: rows.filter((row) => ids.has(row.id)), failed: [] }
   } catch (error) {
+    // no row is to blame for a broken wire, and asking for each one again would hold up the sweep for as long as it is broken
+    if (isConnectionError(error)) throw error
     const [only, ...others] = rows
-    if (only && others.length === 0) return { moved: [], failed: [{ id: only.id, error }] }
+    if (only && others.length === 0) return { moved: [], failed: [{ id: only.id, lost_ms: only.lost_ms, error }] }
     const all: Moved = { moved: [], failed: [] }
     for (const row of rows) {
       const one = await moveEach([row], move)
