@@ -49,6 +49,14 @@ test('every event is described with what its data holds', () => {
   expect(told).toEqual(expect.arrayContaining(allMoves.map(announces).filter((type) => type !== null)))
 })
 
+test('every test that the catalogue of orphans names exists', () => {
+  const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.test.ts'),
+  )
+  const written = files.map((name) => read(`test/${name}`)).join('\n')
+  expect(Object.values(orphans).filter((orphan) => !written.includes(`'${orphan.test}'`))).toEqual([])
+})
+
 /** How a heading is addressed. */
 function anchorOf(heading: string): string {
   return heading
