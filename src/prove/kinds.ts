@@ -54,7 +54,7 @@ function seen(tell: Tell, handler: (ctx: Context) => Promise<unknown> | unknown)
 }
 
 /** How long the kinds take. */
-export const times = { patientMs: 700, chattyMs: 250, stubbornMs: 350, heldMs: 8_000 }
+export const times = { patientMs: 700, chattyMs: 250, stubbornMs: 350, heldMs: 8_000, mostMs: 30_000 }
 
 /** The kinds that a proof runs: each provokes other statements. */
 export function proverKinds(tell: Tell): Record<string, AnyJob> {
@@ -104,7 +104,7 @@ async function chat({ progress, log, signal }: Context): Promise<void> {
 
 /** Takes no notice of its signal: what it reports after a cancel has to be refused. */
 async function beStubborn({ progress, log, signal }: Context): Promise<void> {
-  const until = performance.now() + 5_000
+  const until = performance.now() + times.mostMs
   while (!signal.aborted && performance.now() < until) await sleep(10)
   progress(1)
   log('still at it')

@@ -27,7 +27,7 @@ export async function survey(yard: Yard, seed: number, lanes: number): Promise<S
   const wrongs: string[] = []
   const played = await inLanes([...scenarios], lanes, async (scenario) => {
     const mine: string[] = []
-    const quiet = { prepare: () => {}, finish: async () => {}, mayOverlap: false, wrongs: mine }
+    const quiet = { prepare: () => {}, finish: async () => {}, calm: () => undefined, judge: () => {}, wrongs: mine }
     const { seen } = await playOut(yard, scenario, seed, quiet)
     wrongs.push(...mine.map((wrong) => `${scenario.name} without a fault: ${wrong}`))
     return { scenario, seen }

@@ -7,7 +7,7 @@
  * tried: faults come from outside. What it does not show is said by catalogue.ts (statements left out) and by the reasons
  * in the matrix (faults that make no sense).
  */
-import { HoldfastError } from '../errors/errors.ts'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { type Cell, type CellOutcome, runCell, type Yard } from './cell.ts'
 import { embeddedGround, type Ground, givenGround } from './ground.ts'
 import { inLanes } from './lanes.ts'
@@ -122,7 +122,7 @@ async function breakAll(
     onProgress?.({ phase: 'breaking', done: tried.length, total: cells.length, failed, ...(last && { last }) })
   }
   const run = async (cell: Cell, ground: Ground) => {
-    tried.push({ cell, outcome: await runCell({ ...parts, ground }, cell) })
+    tried.push({ cell, outcome: await runCell({ ...parts, ground }, cell).catch(brokenProver) })
     report()
   }
   report()
@@ -133,7 +133,15 @@ async function breakAll(
     inLanes(together, apart.length > 0 ? lanes - 1 : lanes, (cell) => run(cell, main)),
     inLanes(apart, 1, async (cell) => run(cell, await groundOf(cell))),
   ])
-  return tryLateOnesAlone(tried, async (cell) => runCell({ ...parts, ground: await groundOf(cell) }, cell))
+  return tryLateOnesAlone(tried, async (cell) =>
+    runCell({ ...parts, ground: await groundOf(cell) }, cell).catch(brokenProver),
+  )
+}
+
+/** What the prover itself could not do is no pass either. */
+function brokenProver(error: unknown): CellOutcome {
+  const wrongs = [`the prover failed: ${messageOf(error)}`]
+  return { recoveryMs: null, boundMs: 0, wrongs, isOnlyLate: false, hasStruck: false, seconds: 0 }
 }
 
 /** A machine that runs many cells at once may be late by itself; whoever is late alone has no excuse. */
