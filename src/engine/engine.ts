@@ -78,7 +78,7 @@ export interface Holdfast {
   reap(): Promise<Reaping>
   /** Gives the jobs of a child process back at once, when its supervisor has seen it end. */
   reclaim(child: { supervisor: string; pid: number }): Promise<void>
-  /** Checks every invariant of the database, reading only. Of finished jobs the latest are checked; `latest: null` checks all. */
+  /** Checks every invariant of the database, reading only. Where it must look at each job, the latest 100,000 are checked; `latest: null` checks all. */
   audit(options?: { latest?: number | null }): Promise<Audit>
   /** What this process counted, in the text format of Prometheus. */
   metrics(): Promise<string>
@@ -144,9 +144,13 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   async function explainNothing(id: JobId, move: 'cancel' | 'redo', tenant: string | null): Promise<never> {
     const [now] = await store.run(stateOf, { ids: [id], tenant })
     if (!now) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
-    throw new HoldfastError('move_illegal', `Job ${id} is ${now.state}; it cannot be ${move === 'cancel' ? 'cancelled' : 'redone'} now.`, {
-      details: { state: now.state },
-    })
+    throw new HoldfastError(
+      'move_illegal',
+      `Job ${id} is ${now.state}; it cannot be ${move === 'cancel' ? 'cancelled' : 'redone'} now.`,
+      {
+        details: { state: now.state },
+      },
+    )
   }
 
   async function close(): Promise<void> {
