@@ -6,8 +6,9 @@ import { finishJobs } from '#holdfast/settle/settle.sql'
 import { openStore, runnerIn } from '#holdfast/store/store'
 import { swift } from './crash/member.ts'
 import { sweepOf } from './crash/sweep.ts'
-import { wireTo } from './crash/wire.ts'
+
 import { expect, test, until } from './fixtures.ts'
+import { makeWire } from './wire.ts'
 
 /** Makes every write about this job fail in this database. */
 const poison = (id: string) => `
@@ -275,18 +276,18 @@ test('a reaper is alive as long as its loop turns, even if the database was neve
 })
 
 test('a leader whose database is cut off stops leading, and its loop goes on turning', async ({ url }) => {
-  const wire = await wireTo(url)
+  const wire = await makeWire(url)
   const store = openStore({ url: wire.url, poolSize: 4, isPooled: false, statementTimeoutMs: 500 })
   const reaper = makeReaper({ store, config: readConfig(swift, {}), news: silent })
   await reaper.start()
   await until(() => reaper.term(), 'it leads')
-  wire.swallow()
+  wire.stall()
   await until(() => reaper.term() === null, 'it leads no more')
   for (let beat = 1; beat <= 5; beat++) {
     const last = reaper.beatAt().getTime()
     await until(() => reaper.beatAt().getTime() > last, 'the loop turns')
   }
-  wire.mend()
+  wire.reconnect()
   await until(() => reaper.term(), 'it leads again')
   await reaper.stop()
   await store.close()
