@@ -4,6 +4,7 @@ import { type AbortReason, type AnyJob, suspectCrashes } from '../job/define.ts'
 import type { Fence } from '../job/id.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
 import type { Settler } from '../settle/settle.ts'
+import { isConnectionError } from '../store/connection.ts'
 import { type Attempt, failure, fenceOf, makeAttempt, runHandler, timeoutError } from './attempt.ts'
 import type { ClaimedRow } from './claim.sql.ts'
 import type { Pace } from './pace.ts'
@@ -123,7 +124,8 @@ export function makeHands(options: HandsOptions): Hands {
   /** Postgres can't hold the outcome itself. Trying again would not help, so the attempt fails with the reason. */
   function settleRefused(attempt: Attempt, outcome: Outcome, error: unknown): Promise<Settled> {
     options.onTrouble(error)
-    if (outcome.move === 'fail') return Promise.resolve('lease_lost')
+    // a worker that gave up on an unreachable database knows nothing against the outcome: the reaper will give it another try
+    if (outcome.move === 'fail' || isConnectionError(error)) return Promise.resolve('lease_lost')
     const message = `Postgres refused the outcome of stage ${attempt.stage.name}: ${messageOf(error)}`
     const fail: Outcome = {
       move: 'fail',
