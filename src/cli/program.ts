@@ -7,6 +7,7 @@ import { addDev } from './dev.ts'
 import { isVerboseIn, tellFailure } from './failure.ts'
 import { addJobs } from './jobs.ts'
 import { addMigrate } from './migrate.ts'
+import { addProve } from './prove.ts'
 import { addReap } from './reap.ts'
 import { addRedo } from './redo.ts'
 import { addShow } from './show.ts'
@@ -26,6 +27,7 @@ const commands = [
   addCancel,
   addRedo,
   addAudit,
+  addProve,
   addWorkChild,
 ]
 

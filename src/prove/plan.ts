@@ -22,21 +22,33 @@ export interface Survey {
   wrongs: string[]
 }
 
-/** Plays every scenario once without a fault, to learn which statements there are and where they can be met. */
-export async function survey(yard: Yard, seed: number, lanes: number): Promise<Survey> {
+/**
+ * Plays every scenario once without a fault, to learn which statements there are and where they can be met. If only some are
+ * wanted, it stops as soon as it has met them.
+ */
+export async function survey(
+  yard: Yard,
+  { seed, lanes, wanted }: { seed: number; lanes: number; wanted: readonly string[] | undefined },
+): Promise<Survey> {
   const wrongs: string[] = []
-  const played = await inLanes([...scenarios], lanes, async (scenario) => {
+  const found = new Map<string, Found>()
+  const isEnough = () => wanted?.every((statement) => found.has(statement)) ?? false
+  await inLanes(scenarios, wanted ? 1 : lanes, async (scenario) => {
+    if (isEnough()) return
     const mine: string[] = []
     const quiet = { prepare: () => {}, finish: async () => {}, calm: () => undefined, judge: () => {}, wrongs: mine }
     const { seen } = await playOut(yard, scenario, seed, quiet)
     wrongs.push(...mine.map((wrong) => `${scenario.name} without a fault: ${wrong}`))
-    return { scenario, seen }
+    for (const [statement, sighting] of seen) meet(found, statement, { scenario, sighting })
   })
-  const found = new Map<string, Found>()
-  for (const { scenario, seen } of played)
-    for (const [statement, sighting] of seen) if (!found.has(statement)) found.set(statement, { scenario, sighting })
-  const missing = (await declaredStatements()).filter((name) => !found.has(name) && !reasonToLeaveOut(name))
-  return { found, notCovered: missing, wrongs }
+  const declared = wanted ?? (await declaredStatements())
+  return { found, notCovered: declared.filter((name) => !found.has(name) && !reasonToLeaveOut(name)), wrongs }
+}
+
+/** Keeps the cheapest scenario of each statement, in whichever order they come to an end. */
+function meet(found: Map<string, Found>, statement: string, here: Found): void {
+  const known = found.get(statement)
+  if (!known || scenarios.indexOf(here.scenario) < scenarios.indexOf(known.scenario)) found.set(statement, here)
 }
 
 /** A place in the matrix: a cell to run, or a reason why there is none. */
@@ -64,9 +76,18 @@ function occurrenceOf(seed: number, statement: string, fault: FaultName, count: 
   return 1 + randomOf(seed, statement, fault).below(most)
 }
 
+/** The statement that the name of a cell begins with. */
+export function statementIn(name: string): string {
+  return wordsOf(name)[0] ?? ''
+}
+
+function wordsOf(name: string): string[] {
+  return name.split(/\s*[×*]\s*|\s+x\s+/).map((word) => word.trim())
+}
+
 /** The one cell that a person has named, as it is written in the report: statement × fault, perhaps × occurrence. */
 export function namedPlace(found: Survey['found'], name: string, seed: number): Place {
-  const [statement = '', fault = '', occurrence] = name.split(/\s*[×*]\s*|\s+x\s+/).map((word) => word.trim())
+  const [statement = '', fault = '', occurrence] = wordsOf(name)
   const known = found.get(statement)
   if (!known)
     throw new HoldfastError(

@@ -9,10 +9,11 @@
  */
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { type Cell, type CellOutcome, runCell, type Yard } from './cell.ts'
+import type { FaultName } from './faults.ts'
 import { embeddedGround, type Ground, givenGround } from './ground.ts'
 import { inLanes } from './lanes.ts'
 import { makePool } from './member.ts'
-import { namedPlace, type Place, planOf, survey } from './plan.ts'
+import { namedPlace, type Place, planOf, statementIn, survey } from './plan.ts'
 import { type ProofReport, reportOf, type Tried } from './report.ts'
 
 /** How to prove. */
@@ -28,6 +29,8 @@ export interface ProveOptions {
   cell?: string
   /** Only these statements. */
   statements?: readonly string[]
+  /** Only these faults. */
+  faults?: readonly FaultName[]
   /** How many cells at once. */
   lanes?: number
   /** A module that exports `proverKinds` like our own: for those who want to see the proof fail. */
@@ -95,13 +98,17 @@ async function proveOn(
   const { seed = 1, lanes = 4, isQuick = false } = options
   const yard = { ...parts, ground: grounds[0] }
   options.onProgress?.({ phase: 'surveying', done: 0, total: 0, failed: 0 })
-  const surveyed = await survey(yard, seed, lanes)
+  const wanted = options.cell ? [statementIn(options.cell)] : options.statements
+  const surveyed = await survey(yard, { seed, lanes, wanted })
   const places = options.cell
     ? [namedPlace(surveyed.found, options.cell, seed)]
     : Array.from({ length: isQuick ? 1 : rounds }, (_, round) =>
         planOf(surveyed.found, { seed: seed + round, isQuick }),
       ).flat()
-  const chosen = places.filter(({ statement }) => options.statements?.includes(statement) ?? true)
+  const chosen = places.filter(
+    ({ statement, fault }) =>
+      (options.statements?.includes(statement) ?? true) && (options.faults?.includes(fault) ?? true),
+  )
   const tried = await breakAll(options, parts, grounds, chosen)
   const seconds = (performance.now() - startedMs) / 1000
   const { restartIs } = yard.ground
