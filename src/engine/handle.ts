@@ -37,9 +37,11 @@ export function makeHandle<J extends AnyJob>(parts: {
   }
 }
 
-function resultOf<J extends AnyJob>({ id, state, error, outputs }: Ending): Result<J> {
+function resultOf<J extends AnyJob>({ id, state, stage, error, outputs }: Ending): Result<J> {
   const byStage = Object.fromEntries(outputs.map(({ name, output }) => [name, output]))
-  if (state === 'succeeded') return { state, output: outputs.at(-1)?.output ?? null, outputs: byStage } as Result<J>
+  // a stage that returned nothing has no row, so the last row may be of an earlier one
+  const output = outputs.find((one) => one.stage === stage)?.output ?? null
+  if (state === 'succeeded') return { state, output, outputs: byStage } as Result<J>
   if (state === 'partial') return { state, output: null, outputs: byStage, error } as unknown as Result<J>
   if (state === 'cancelled')
     throw new HoldfastError('job_cancelled', `Job ${id} was cancelled: ${error?.message ?? ''}`, { details: { error } })
