@@ -84,7 +84,7 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
 
   async function claimSuspect(): Promise<void> {
     const nowMs = performance.now()
-    if (hands.room() <= 0 || hands.hasSuspect || nowMs - suspectsAtMs < suspectEveryMs) return
+    if (nowMs - suspectsAtMs < suspectEveryMs || hands.room() <= 0 || hands.hasSuspect) return
     suspectsAtMs = nowMs
     await claim(1, true)
   }

@@ -60,7 +60,7 @@ interface Waiting {
 export function makeHands(options: HandsOptions): Hands {
   const { config, settler, reports, pace } = options
   const running = new Set<Attempt>()
-  const settling = new Set<Fence>()
+  const settling = new Map<Fence, ClaimedRow>()
   let waiting: Waiting[] = []
   let next = 0
   let emptied: (() => void)[] = []
@@ -112,7 +112,7 @@ export function makeHands(options: HandsOptions): Hands {
 
   async function settle(attempt: Attempt, outcome: Outcome): Promise<void> {
     const { fence } = attempt
-    settling.add(fence)
+    settling.set(fence, attempt.row)
     const reported = reports.flushFor(attempt)
     if (reported) await reported
     const settled = await settler.settle({ fence, outcome }).catch((error) => settleRefused(attempt, outcome, error))
@@ -157,7 +157,7 @@ export function makeHands(options: HandsOptions): Hands {
   function giveBack(rows: ClaimedRow[]): void {
     for (const row of rows) {
       const fence = fenceOf(row)
-      settling.add(fence)
+      settling.set(fence, row)
       const released = settler.settle({ fence, outcome: { move: 'release' } }).catch(options.onTrouble)
       void released.then(() => settling.delete(fence))
     }
@@ -223,13 +223,12 @@ export function makeHands(options: HandsOptions): Hands {
     held: () => [
       ...waiting.slice(next).map(({ row }) => fenceOf(row)),
       ...[...running].map(({ fence }) => fence),
-      ...settling,
+      ...settling.keys(),
     ],
     get hasSuspect() {
-      return (
-        waiting.some(({ row }) => row.crashes >= suspectCrashes) ||
-        [...running].some(({ row }) => row.crashes >= suspectCrashes)
-      )
+      // one that is not settled yet would share the blame for what the next one does
+      const rows = [...waiting.slice(next), ...running].map(({ row }) => row).concat(...settling.values())
+      return rows.some(({ crashes }) => crashes >= suspectCrashes)
     },
     get running() {
       return running.size
