@@ -163,12 +163,15 @@ export async function playOut(
   } catch (error) {
     play.wrongs.push(messageOf(error))
   }
+  // the end of a cell is not part of it: a statement that is sent only there needs a scenario of its own
+  const seen = new Map(traps.seen)
+  traps.clear()
   await inTime(Promise.resolve(play.calm()), strikeMs, 'the fault was over').catch(() => {})
   await crew.stop()
   play.wrongs.push(...crew.troubles, ...on.troubles)
   await on.close()
   await ground.takeBack(database)
-  return { seen: traps.seen }
+  return { seen }
 }
 
 function layPrelude(

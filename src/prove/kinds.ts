@@ -106,6 +106,8 @@ async function chat({ progress, log, signal }: Context): Promise<void> {
 async function beStubborn({ progress, log, signal }: Context): Promise<void> {
   const until = performance.now() + times.mostMs
   while (!signal.aborted && performance.now() < until) await sleep(10)
+  // told to stop for another reason it gives the job back, so that there is something left to cancel
+  if ((signal.reason as { reason?: string } | undefined)?.reason !== 'cancelled') throw signal.reason
   progress(1)
   log('still at it')
   await sleep(times.stubbornMs)

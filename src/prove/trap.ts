@@ -28,6 +28,8 @@ export interface Traps {
   readonly seen: ReadonlyMap<string, Sighting>
   /** Lays a trap; `spring` is called once, at the moment at which the statement is held. */
   lay(place: TrapPlace, spring: (sprung: Sprung) => void): void
+  /** Takes all traps away; what has sprung stays so. */
+  clear(): void
   watcherOf(post: Post): Watcher
 }
 
@@ -62,6 +64,7 @@ export function makeTraps(): Traps {
   return {
     seen,
     lay: (place, spring) => laid.push({ place, count: 0, spring }),
+    clear: () => void laid.splice(0),
     watcherOf: (post) => ({
       asked({ name, isAboutWaking }) {
         note(name, post.role, isAboutWaking)
