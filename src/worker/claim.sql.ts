@@ -75,7 +75,7 @@ export const claimJobs = statement<ClaimedRow>()(
 export const nextDue = statement<{ due_ms: number | null }>()(
   'job.next_due',
   (p: { lanes: Lane[] }) => sql`
-  select greatest(0, extract(epoch from min(first.run_at) - now()) * 1000)::float8 as due_ms
+  select (extract(epoch from min(first.run_at) - now()) * 1000)::float8 as due_ms
   from unnest(
     ${p.lanes.map((lane) => lane.queue)}::text[], ${p.lanes.map((lane) => lane.kind)}::text[], ${p.lanes.map((lane) => lane.priority)}::smallint[]
   ) as lane (queue, kind, priority)
