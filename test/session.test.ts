@@ -1,5 +1,6 @@
 import { type AttemptAborted, defineJob } from 'holdfast'
 import { sessionLockClass } from '#holdfast/store/locks'
+import { beat, wantWake } from '#holdfast/worker/session.sql'
 import { expect, gate, quick, test, until } from './fixtures.ts'
 import { holdTable, isHeldBack } from './hold.ts'
 import { startWorker } from './processes/worker.ts'
@@ -139,6 +140,15 @@ test('a process that was frozen while its job was given away finds its late outc
   successor.finish()
   expect(await hf.handle(id, patient).result({ timeout: 10_000 })).toMatchObject({ output: 'finished' })
   expect((await hf.timeline(id)).map(({ type }) => type)).toEqual(['job.submitted', 'job.revived', 'job.finished'])
+})
+
+test('a session that was ended cannot heartbeat itself back to life', async ({ given, store, query }) => {
+  const stale = await given.attemptThatWasLost()
+  expect(await store.run(beat, { id: stale.sessionId, isLocked: true, leaseMs: 60_000 })).toEqual([])
+  expect(await store.run(wantWake, { id: stale.sessionId, isWanted: true })).toEqual([])
+  expect(await query('select ended_by, wants_wake from holdfast.session')).toEqual([
+    { ended_by: 'test', wants_wake: false },
+  ])
 })
 
 test('a session that ends says so itself', async ({ open, query }) => {
