@@ -82,6 +82,23 @@ test('one bad row does not block the others', async ({ given, store, query, hf }
   expect(await hf.get(bad?.id as string)).toMatchObject({ state: 'running', crashes: 0 })
 })
 
+test('a whole batch of bad rows does not hide the orphans behind it', async ({ given, store, query, hf }) => {
+  const first = await given.attemptOfDeadSession()
+  // the same dead session holds a batch of rows that cannot be moved; the orphan of a later session stands behind them
+  await query(
+    `insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, attempt, session_id, deadline_at)
+    select gen_random_uuid(), now(), now(), 3, 2, 'running', 'bad', 'bad', 'default', 1, $1, now() from generate_series(1, 500)`,
+    [first.sessionId],
+  )
+  await query(`
+    create function holdfast.poison() returns trigger language plpgsql as $$ begin raise exception 'poison'; end $$;
+    create trigger poison before update on holdfast.live_job for each row when (old.kind = 'bad') execute function holdfast.poison()`)
+  const behind = await given.attemptOfDeadSession()
+  await sweepOf(store)
+  await sweepOf(store)
+  expect(await hf.get(behind.id)).toMatchObject({ state: 'queued', crashes: 1 })
+})
+
 test('one bad row does not block the quarantine of the others', async ({ given, store, query, hf }) => {
   const [bad, good] = await Promise.all([1, 2].map(() => given.attemptOfDeadSession({ crashBudget: 1 })))
   await query(poison(bad?.id as string))
