@@ -12,6 +12,7 @@ import type { Pool } from './member.ts'
 import { randomOf } from './random.ts'
 import type { Scenario } from './scenario.ts'
 import { cellConfig } from './settings.ts'
+import { startStopwatch } from './stopwatch.ts'
 import { type Hit, hasMoved, lookAtHit, strike } from './strike.ts'
 import { makeTraps, type Sighting, type Sprung } from './trap.ts'
 
@@ -28,6 +29,8 @@ export interface Cell {
 export interface CellOutcome {
   /** From the fault until every job that it hit had moved again; null if the fault never struck. */
   recoveryMs: number | null
+  /** How much of that the machine kept from everybody; it is not held against the bound. */
+  starvedMs: number
   boundMs: number
   wrongs: string[]
   /** Whether nothing is wrong but the time that it took. */
@@ -60,7 +63,7 @@ export async function runCell(yard: Yard, cell: Cell): Promise<CellOutcome> {
   const startedMs = performance.now()
   const wrongs: string[] = []
   const delays: string[] = []
-  let struck: Promise<number> | undefined
+  let struck: Promise<Recovery> | undefined
   const boundMs = boundFor(cell.fault)
   const { seen } = await playOut(yard, cell.scenario, cell.seed, {
     prepare({ lay, on, database }) {
@@ -82,11 +85,15 @@ export async function runCell(yard: Yard, cell: Cell): Promise<CellOutcome> {
     judge: (on) => void (faultOf(cell.fault).mayOverlap || delays.push(...findOverlaps(on.crew))),
     wrongs,
   })
-  const recoveryMs = struck ? await struck.catch((error) => void wrongs.push(messageOf(error))) : undefined
-  if (recoveryMs !== undefined && recoveryMs > boundMs)
-    delays.push(`the jobs that were hit moved again after ${Math.round(recoveryMs)} ms; the bound is ${boundMs} ms`)
+  const recovery = struck ? await struck.catch((error) => void wrongs.push(messageOf(error))) : undefined
+  if (recovery && recovery.tookMs - recovery.starvedMs > boundMs)
+    delays.push(
+      `the jobs that were hit moved again after ${Math.round(recovery.tookMs)} ms; the bound is ${boundMs} ms, ` +
+        `and the machine stood still for ${Math.round(recovery.starvedMs)} ms`,
+    )
   return {
-    recoveryMs: recoveryMs ?? null,
+    recoveryMs: recovery?.tookMs ?? null,
+    starvedMs: recovery?.starvedMs ?? 0,
     boundMs,
     wrongs: [...wrongs, ...delays],
     isOnlyLate: wrongs.length === 0 && delays.length > 0,
@@ -95,17 +102,28 @@ export async function runCell(yard: Yard, cell: Cell): Promise<CellOutcome> {
   }
 }
 
-async function struckBy(yard: Yard, fault: FaultName, on: Case, sprung: Sprung, database: string): Promise<number> {
+interface Recovery {
+  tookMs: number
+  starvedMs: number
+}
+
+async function struckBy(yard: Yard, fault: FaultName, on: Case, sprung: Sprung, database: string): Promise<Recovery> {
   const hit = await lookAtHit(on, sprung)
-  let sinceMs = performance.now()
-  const moved = untilMoved(on, hit).then(() => performance.now())
-  moved.catch(() => {})
+  const watch = startStopwatch()
+  const recovered = untilMoved(on, hit).then(
+    () => watch.stop(),
+    (error) => {
+      watch.stop()
+      throw error
+    },
+  )
+  recovered.catch(() => {}) // told by whoever waits for it
   const restart = async () => {
     await yard.ground.restart(database)
-    sinceMs = performance.now() // while the server is away, nobody can move anything
+    watch.reset() // while the server is away, nobody can move anything
   }
   await strike(fault, { on, sprung, hit, restart })
-  return Math.max(0, (await moved) - sinceMs)
+  return recovered
 }
 
 async function untilMoved(on: Case, hit: Hit): Promise<void> {

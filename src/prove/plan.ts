@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors/errors.ts'
 import { declaredStatements, reasonToLeaveOut } from './catalogue.ts'
 import { type Cell, playOut, type Yard } from './cell.ts'
-import { type FaultName, faultNames, faultOf, senselessness } from './faults.ts'
+import { type FaultName, faultNames, isLeftToFull, senselessness } from './faults.ts'
 import { inLanes } from './lanes.ts'
 import { randomOf } from './random.ts'
 import { type Scenario, scenarios } from './scenario.ts'
@@ -67,7 +67,9 @@ export function planOf(found: Survey['found'], options: { seed: number; isQuick:
 }
 
 function reasonAgainst(fault: FaultName, sighting: Sighting, isQuick: boolean): string | undefined {
-  return senselessness(fault, sighting) ?? (isQuick && !faultOf(fault).isMain ? 'Left to the full proof.' : undefined)
+  return (
+    senselessness(fault, sighting) ?? (isQuick && isLeftToFull(fault, sighting) ? 'Left to the full proof.' : undefined)
+  )
 }
 
 /** Which time to strike: any of those that will come for certain, which is fewer than came without a fault. */

@@ -148,7 +148,7 @@ async function breakAll(
 /** What the prover itself could not do is no pass either. */
 function brokenProver(error: unknown): CellOutcome {
   const wrongs = [`the prover failed: ${messageOf(error)}`]
-  return { recoveryMs: null, boundMs: 0, wrongs, isOnlyLate: false, hasStruck: false, seconds: 0 }
+  return { recoveryMs: null, starvedMs: 0, boundMs: 0, wrongs, isOnlyLate: false, hasStruck: false, seconds: 0 }
 }
 
 /** A machine that runs many cells at once may be late by itself; whoever is late alone has no excuse. */
