@@ -10,7 +10,6 @@ export default defineConfig({
       { find: /^#holdfast\/(.*)$/, replacement: `${dist}$1.js` },
       { find: /^holdfast$/, replacement: `${dist}index.js` },
       { find: /^holdfast\/(kysely|drizzle)$/, replacement: `${dist}submit/$1.js` },
-      { find: /^holdfast\/testing$/, replacement: `${dist}testing/testing.js` },
     ],
   },
   test: {

@@ -74,8 +74,8 @@ export function eventWords(event: Told, stages: StageNames | undefined): EventWo
 
 function noteOf({ data, at }: Told): string {
   if (typeof data !== 'object' || data === null) return ''
-  const { message, reason, error, runAt, data: more } = data as Record<string, unknown>
-  const told = message ?? reason ?? (error as { message?: unknown } | undefined)?.message
+  const { message, reason, error, rung, runAt, data: more } = data as Record<string, unknown>
+  const told = message ?? reason ?? (error as { message?: unknown } | undefined)?.message ?? rung
   const words = told === undefined ? [] : [String(told)]
   if (more !== undefined) words.push(JSON.stringify(more))
   if (typeof runAt === 'string') words.push(`(again in ${lengthWords(new Date(runAt).getTime() - at.getTime())})`)
