@@ -14,6 +14,8 @@ export interface HeartbeatTask {
   url: string
   isPooled: boolean
   heartbeatMs: number
+  /** How long the main thread may take to abort its handlers. */
+  abortMarginMs: number
   facts: SessionFacts
 }
 
@@ -100,16 +102,23 @@ async function main(): Promise<void> {
       connectionTimeoutMillis: 2_000,
       query_timeout: task.facts.lostAfterMs,
     })
-    client.on('error', () => {})
+    let holdsLock = false
+    const noteLoss = () => {
+      holdsLock = false
+    }
+    client.on('error', noteLoss).once('end', noteLoss)
     try {
       await client.connect()
       failures = 0
+      holdsLock = !task.isPooled
       await liveOn(client)
     } catch (error) {
       failures += 1
       tell({ news: 'cut' })
       tell({ news: 'trouble', message: String((error as Error)?.message ?? error) })
-      if (!isStopping) await nap(Math.min(500, 25 * 2 ** failures))
+      // a connection that is merely slow still holds the lock; once it is dropped, our jobs may be given away at once
+      if (holdsLock) await nap(task.abortMarginMs)
+      else if (!isStopping) await nap(Math.min(500, 25 * 2 ** failures))
     } finally {
       drop(client)
     }

@@ -102,6 +102,7 @@ export function makeSession(options: SessionOptions): Session {
       url: options.url,
       isPooled: options.isPooled,
       heartbeatMs: config.heartbeatMs,
+      abortMarginMs: config.abortMarginMs,
       facts: { ...options.facts, leaseMs: config.leaseMs, lostAfterMs: config.lostAfterMs },
     }
     const running = new Worker(new URL('./heartbeat-thread.js', import.meta.url), { workerData: task })
