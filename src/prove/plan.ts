@@ -9,7 +9,8 @@ import type { Sighting } from './trap.ts'
 
 /** Where a statement can be met. */
 export interface Found {
-  scenario: Scenario
+  /** The scenarios that sent it, the cheapest first; on a slow machine one may have sent it by accident. */
+  scenarios: Scenario[]
   sighting: Sighting
 }
 
@@ -39,16 +40,17 @@ export async function survey(
     const quiet = { prepare: () => {}, finish: async () => {}, calm: () => undefined, judge: () => {}, wrongs: mine }
     const { seen } = await playOut(yard, scenario, seed, quiet)
     wrongs.push(...mine.map((wrong) => `${scenario.name} without a fault: ${wrong}`))
-    for (const [statement, sighting] of seen) meet(found, statement, { scenario, sighting })
+    for (const [statement, sighting] of seen) meet(found, statement, scenario, sighting)
   })
   const declared = wanted ?? (await declaredStatements())
   return { found, notCovered: declared.filter((name) => !found.has(name) && !reasonToLeaveOut(name)), wrongs }
 }
 
-/** Keeps the cheapest scenario of each statement, in whichever order they come to an end. */
-function meet(found: Map<string, Found>, statement: string, here: Found): void {
+/** Notes where a statement was met, in whichever order the scenarios come to an end. */
+function meet(found: Map<string, Found>, statement: string, scenario: Scenario, sighting: Sighting): void {
   const known = found.get(statement)
-  if (!known || scenarios.indexOf(here.scenario) < scenarios.indexOf(known.scenario)) found.set(statement, here)
+  const all = [...(known?.scenarios ?? []), scenario].sort((a, b) => scenarios.indexOf(a) - scenarios.indexOf(b))
+  found.set(statement, { scenarios: all, sighting: all[0] === scenario || !known ? sighting : known.sighting })
 }
 
 /** A place in the matrix: a cell to run, or a reason why there is none. */
@@ -56,12 +58,12 @@ export type Place = { statement: string; fault: FaultName } & ({ cell: Cell } | 
 
 /** The whole matrix for one seed. */
 export function planOf(found: Survey['found'], options: { seed: number; isQuick: boolean }): Place[] {
-  return [...found].flatMap(([statement, { scenario, sighting }]) =>
+  return [...found].flatMap(([statement, { scenarios, sighting }]) =>
     faultNames.map((fault): Place => {
       const reason = reasonAgainst(fault, sighting, options.isQuick)
       if (reason) return { statement, fault, reason }
       const occurrence = occurrenceOf(options.seed, statement, fault, sighting.count)
-      return { statement, fault, cell: { statement, fault, occurrence, scenario, seed: options.seed } }
+      return { statement, fault, cell: { statement, fault, occurrence, scenarios, seed: options.seed } }
     }),
   )
 }
@@ -105,6 +107,6 @@ export function namedPlace(found: Survey['found'], name: string, seed: number): 
   const reason = senselessness(faultName, known.sighting)
   if (reason) throw new HoldfastError('option_invalid', `${statement} × ${faultName} makes no sense. ${reason}`)
   const chosen = Number(occurrence) || occurrenceOf(seed, statement, faultName, known.sighting.count)
-  const cell = { statement, fault: faultName, occurrence: chosen, scenario: known.scenario, seed }
+  const cell = { statement, fault: faultName, occurrence: chosen, scenarios: known.scenarios, seed }
   return { statement, fault: faultName, cell }
 }
