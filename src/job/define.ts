@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors/errors.ts'
+import type { FanOut, Tolerance } from './fan-out.ts'
 import type { JobId } from './id.ts'
 import type { Stored } from './stored.ts'
 
@@ -40,8 +41,16 @@ export interface Backoff {
   maxMs?: number
 }
 
-/** One durable step of a kind. */
-export interface Stage<Name extends string, Input, Earlier, Output, Optional extends boolean = boolean> {
+/** One durable step of a kind: it either runs, or fans out over items and joins them. */
+export interface Stage<
+  Name extends string,
+  Input,
+  Earlier,
+  Output,
+  Optional extends boolean = boolean,
+  Item = unknown,
+  Part = unknown,
+> extends Partial<FanOut<Input, Earlier, Output, Item, Part>> {
   readonly name: Name
   /** If an optional stage fails for good, the job ends `partial` and the earlier outputs stay readable. */
   readonly optional?: Optional
@@ -49,12 +58,12 @@ export interface Stage<Name extends string, Input, Earlier, Output, Optional ext
   readonly retries?: number
   readonly timeoutMs?: number
   readonly backoff?: Backoff
-  readonly run: (ctx: StageContext<Input, Earlier>) => Output | Promise<Output>
+  readonly run?: (ctx: StageContext<Input, Earlier>) => Output | Promise<Output>
 }
 
 /** A stage whose types are known only to its kind. */
 // biome-ignore lint/suspicious/noExplicitAny: a handler takes its own context; only its kind knows which
-export type AnyStage = Stage<string, any, any, unknown>
+export type AnyStage = Stage<string, any, any, unknown, boolean, any, any>
 
 /** A kind of job, as `defineJob` makes it. The type parameters carry what callers put in and get out. */
 export interface JobDefinition<
@@ -86,6 +95,14 @@ export type OutputOf<J> = J extends { types?: { output: infer O } } ? O : never
 /** Whether a kind has an optional stage. */
 export type CanBePartial<J> = J extends { types?: { canBePartial: infer C } } ? C : never
 
+/** A stage that stands alone. */
+type Alone<Input, Output> = Omit<
+  Stage<'run', Input, unknown, Output>,
+  'name' | 'optional' | 'run' | keyof FanOut<never, never, never, never, never>
+> & {
+  readonly run: (ctx: StageContext<Input, unknown>) => Output | Promise<Output>
+}
+
 interface Common<S extends Schema> {
   /** What an input must look like; checked at submit, and again before a handler sees it. */
   input?: S
@@ -112,7 +129,7 @@ type Last<Names extends unknown[], Values extends unknown[]> = Names extends [in
 /** Defines a kind with one stage. */
 export function defineJob<K extends string, S extends Schema, O>(
   kind: K,
-  definition: Common<S> & Omit<Stage<'run', Out<S>, unknown, O>, 'name' | 'optional'> & { stages?: undefined },
+  definition: Common<S> & Alone<Out<S>, O> & { stages?: undefined },
 ): JobDefinition<K, In<S>, Of<'run', O>, Stored<O>, false>
 /** Defines a kind with up to six stages, each durable: its output is committed before the next one begins. */
 export function defineJob<
@@ -121,32 +138,44 @@ export function defineJob<
   N1 extends string,
   O1,
   Q1 extends boolean = false,
+  I1 = never,
+  R1 = never,
   N2 extends string = never,
   O2 = never,
   Q2 extends boolean = false,
+  I2 = never,
+  R2 = never,
   N3 extends string = never,
   O3 = never,
   Q3 extends boolean = false,
+  I3 = never,
+  R3 = never,
   N4 extends string = never,
   O4 = never,
   Q4 extends boolean = false,
+  I4 = never,
+  R4 = never,
   N5 extends string = never,
   O5 = never,
   Q5 extends boolean = false,
+  I5 = never,
+  R5 = never,
   N6 extends string = never,
   O6 = never,
   Q6 extends boolean = false,
+  I6 = never,
+  R6 = never,
 >(
   kind: K,
   definition: Common<S> & {
     run?: undefined
     stages: readonly [
-      Stage<N1, Out<S>, unknown, O1, Q1>,
-      Stage<N2, Out<S>, Of<N1, O1>, O2, Q2>?,
-      Stage<N3, Out<S>, Of<N1, O1> & Of<N2, O2>, O3, Q3>?,
-      Stage<N4, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3>, O4, Q4>?,
-      Stage<N5, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4>, O5, Q5>?,
-      Stage<N6, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5>, O6, Q6>?,
+      Stage<N1, Out<S>, unknown, O1, Q1, I1, R1>,
+      Stage<N2, Out<S>, Of<N1, O1>, O2, Q2, I2, R2>?,
+      Stage<N3, Out<S>, Of<N1, O1> & Of<N2, O2>, O3, Q3, I3, R3>?,
+      Stage<N4, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3>, O4, Q4, I4, R4>?,
+      Stage<N5, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4>, O5, Q5, I5, R5>?,
+      Stage<N6, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5>, O6, Q6, I6, R6>?,
     ]
   },
 ): JobDefinition<
@@ -212,7 +241,8 @@ function definitionProblem(job: AnyJob): string | undefined {
 function stageProblem(stage: AnyStage): string | undefined {
   const where = `has a stage ${JSON.stringify(stage.name)}`
   if (!isName(stage.name)) return `${where} whose name cannot be used; ${nameRule}.`
-  if (typeof stage.run !== 'function') return `${where} without a \`run\` function.`
+  const shape = shapeProblem(stage)
+  if (shape) return `${where} ${shape}`
   if (stage.retries !== undefined && !(Number.isInteger(stage.retries) && stage.retries >= 0))
     return `${where} with retries ${stage.retries}; use a whole number from 0.`
   if (
@@ -223,6 +253,31 @@ function stageProblem(stage: AnyStage): string | undefined {
   for (const [name, value] of Object.entries(stage.backoff ?? {}))
     if (!(Number.isFinite(value) && value >= (name === 'factor' ? 1 : 0)))
       return `${where} with backoff.${name} ${value}; use a positive number.`
+  return undefined
+}
+
+function shapeProblem({ run, fanOut, each, join, tolerate }: AnyStage): string | undefined {
+  if (!run && !fanOut) return 'without a `run` function; give it `run`, or `fanOut` and `each`.'
+  if (run && (fanOut || each || join)) return 'with both `run` and a fan-out; it can be only one of them.'
+  for (const [name, handler] of Object.entries({ run, fanOut, join }))
+    if (handler !== undefined && typeof handler !== 'function') return `whose \`${name}\` is no function.`
+  if (fanOut && !isEach(each))
+    return 'that fans out without `each`: a function, { run, … }, or a kind made by defineJob.'
+  return tolerate === undefined ? undefined : tolerateProblem(tolerate)
+}
+
+function isEach(each: AnyStage['each']): boolean {
+  if (typeof each === 'function') return true
+  return typeof each === 'object' && each !== null && ('stages' in each || typeof each.run === 'function')
+}
+
+function tolerateProblem(tolerate: Tolerance): string | undefined {
+  const { count, share } = tolerate as { count?: unknown; share?: unknown }
+  if ((count === undefined) === (share === undefined)) return 'whose `tolerate` must be either { count } or { share }.'
+  if (count !== undefined && !(Number.isInteger(count) && (count as number) >= 0))
+    return `with tolerate.count ${count}; use a whole number from 0.`
+  if (share !== undefined && !(typeof share === 'number' && share >= 0 && share <= 1))
+    return `with tolerate.share ${share}; use a number from 0 to 1.`
   return undefined
 }
 

@@ -10,8 +10,9 @@ export interface JobError {
 
 /** How an attempt ended. */
 export type Outcome =
-  | { move: 'finish'; stageName: string; output: string | null }
-  | { move: 'advance'; stageName: string; output: string | null }
+  | { move: 'finish'; stageName: string; output: string | null; hasFlaws: boolean }
+  | { move: 'advance'; stageName: string; output: string | null; hasFlaws: boolean }
+  | { move: 'fanOut' }
   | { move: 'retry'; error: JobError; delayMs: number }
   | { move: 'fail'; error: JobError; isOptional: boolean }
   | { move: 'release' }

@@ -100,6 +100,7 @@ export function makeWorker(options: WorkerOptions): Worker {
   })
   const reports = makeReports({ store, onRefused: refused, onTrouble: news.trouble })
   const hands = makeHands({
+    store,
     config,
     jobs,
     settler,
