@@ -25,7 +25,7 @@ test('an ordinary user can run it', async () => {
 })
 
 test('packages installed without scripts are completed, by two processes at once', async () => {
-  const project = await newProject(user)
+  const project = await newProject({ owner: user })
   const dirs = [await newFolder({ owner: user }), await newFolder({ owner: user })]
   const owners = await Promise.all(dirs.map((dir) => runningOwner(dir, { as: user, project })))
   for (const { url } of owners) expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }])
@@ -34,7 +34,7 @@ test('packages installed without scripts are completed, by two processes at once
 })
 
 test('packages that cannot be written to are copied, by two processes at once', async () => {
-  const project = await newProject(user)
+  const project = await newProject({ owner: user })
   await chmod(libraryOf(project), 0o555)
   onTestFinished(() => chmod(libraryOf(project), 0o755))
   const dirs = [await newFolder({ owner: user }), await newFolder({ owner: user })]
@@ -45,8 +45,7 @@ test('packages that cannot be written to are copied, by two processes at once', 
 })
 
 test('without the package of this platform, the error says what to do instead', async () => {
-  const project = await newProject(user)
-  await rm(join(project, 'node_modules', packageName), { recursive: true })
+  const project = await newProject({ packages: false })
   const { failed } = await spawnOwner(await newFolder({ owner: user }), { as: user, project }).outcome
   expect(failed?.code).toBe('embedded_unavailable')
   expect(failed?.message).toMatch(/optional dependencies.*URL/)
@@ -136,11 +135,12 @@ if (isRoot && spawnSync('unshare', [...foreign.slice(1), 'true']).status === 0) 
 }
 
 // A project as npm installs it for others, with scripts off: the links that the packages cannot carry are missing.
-async function newProject(owner = { uid: 0, gid: 0 }): Promise<string> {
+async function newProject({ owner = { uid: 0, gid: 0 }, packages = true } = {}): Promise<string> {
   const project = await newFolder()
   await cp(join(root, 'dist'), join(project, 'dist'), { recursive: true })
   await cp(join(root, 'package.json'), join(project, 'package.json'))
   await cp(join(root, 'test', 'embedded', 'owner.mjs'), join(project, 'owner.mjs'))
+  if (!packages) return project
   await mkdir(join(project, 'node_modules', packageName), { recursive: true })
   await cp(join(root, 'node_modules', packageName), join(project, 'node_modules', packageName), {
     recursive: true,

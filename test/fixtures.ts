@@ -12,6 +12,8 @@ export { gate, until } from './until.ts'
 export interface Fixtures {
   /** The test's own database, migrated. */
   url: string
+  /** Connections by hand, as a program of the user has them. */
+  pool: pg.Pool
   /** Runs a query by hand and answers its rows. */
   query: <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
   store: Store
@@ -33,12 +35,13 @@ export const test = base.extend<Fixtures>({
     await use(database.url)
     await database.drop()
   },
-  query: async ({ url }, use) => {
+  pool: async ({ url }, use) => {
     const pool = new pg.Pool({ connectionString: url, max: 4 })
     pool.on('error', () => {})
-    await use(async (text, values = []) => (await pool.query(text, values)).rows)
+    await use(pool)
     await pool.end()
   },
+  query: async ({ pool }, use) => use(async (text, values = []) => (await pool.query(text, values)).rows),
   store: async ({ url }, use) => {
     const store = openStore({ url, poolSize: 20, isPooled: false, statementTimeoutMs: 15_000 })
     await use(store)

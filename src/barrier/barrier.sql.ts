@@ -142,3 +142,46 @@ export const barriersOf = statement<BarrierRow & { stage: number; running: numbe
   where barrier.job_id = ${p.jobId}::uuid
   order by barrier.stage`,
 )
+
+/** One item, live or finished. */
+export interface ItemRow {
+  id: string
+  key: string
+  position: number
+  stage: number
+  state: string
+  attempt: number
+  error: { code: string; message: string } | null
+  since: Date
+}
+
+/** A page of the items of a job, by stage and position. */
+export const itemsOf = statement<ItemRow>()(
+  'barrier.items',
+  (p: { jobId: string; state: string | null; stage: number; position: number; limit: number }) => sql`
+  select item.id, payload.item_key as key, item.position, barrier.stage, item.state, item.attempt, item.error, item.since
+  from holdfast.barrier
+  cross join lateral (
+    (
+      select job.id, job.position, job.state, job.attempt, null::json as error, job.run_at as since
+      from holdfast.live_job as job
+      where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
+        and (barrier.stage > ${p.stage}::smallint or job.position > ${p.position}::int)
+      order by job.position
+      limit ${p.limit}
+    )
+    union all
+    (
+      select job.id, job.position, job.state, job.attempt, job.error, job.finished_at
+      from holdfast.finished_job as job
+      where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
+        and (barrier.stage > ${p.stage}::smallint or job.position > ${p.position}::int)
+      order by job.position
+      limit ${p.limit}
+    )
+  ) as item
+  left join holdfast.job_payload as payload on payload.job_id = item.id
+  where barrier.job_id = ${p.jobId}::uuid and barrier.stage >= ${p.stage}::smallint
+  order by barrier.stage, item.position
+  limit ${p.limit}`,
+)

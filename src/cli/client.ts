@@ -6,11 +6,16 @@ import type { Holdfast } from '../engine/engine.ts'
 import type { Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { findEmbedded } from '../store/embedded/embedded.ts'
+import { logFor } from './log-words.ts'
 import { complain } from './terminal.ts'
 
 /** Runs something against the Holdfast that is meant, and lets go of it whatever happens. */
-export async function withClient<T>(config: Config, use: (hf: Holdfast) => Promise<T>): Promise<T> {
-  const hf = await connect({ ...config, url: await urlOf(config), log: quietLog })
+export async function withClient<T>(
+  config: Config,
+  use: (hf: Holdfast) => Promise<T>,
+  log: Log = logFor(complain),
+): Promise<T> {
+  const hf = await connect({ ...config, url: await urlOf(config), log })
   try {
     return await use(hf)
   } finally {
@@ -28,12 +33,4 @@ export async function urlOf(config: Config): Promise<string> {
     `No Holdfast runs on the data folder ${resolve(config.dataDir)}. Start one there with \`npm start\` or \`holdfast dev\`, ` +
       `name another folder with ${flagOf('dataDir')}, or a Postgres of yours with ${flagOf('url')} or ${envNameOf('url')}.`,
   )
-}
-
-/** A command has an answer or an error to give; in between only trouble is worth a line. */
-const quietLog: Log = {
-  debug: () => {},
-  info: () => {},
-  warn: (_facts, message) => complain(message),
-  error: (_facts, message) => complain(message),
 }

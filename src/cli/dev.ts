@@ -10,12 +10,13 @@ import { banner } from './dev-words.ts'
 import { makeFeed } from './feed.ts'
 import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
 import type { StageNames } from './job-words.ts'
+import { logFor, workerLine } from './log-words.ts'
 import { sampleModule, submitSample } from './sample.ts'
 import { type Ending, listenForEnd } from './signals.ts'
 import type { SupervisorNews } from './supervisor.ts'
 import { complain, paint, print } from './terminal.ts'
 import { lengthWords } from './time-words.ts'
-import { workerLine } from './worker-lines.ts'
+
 import { makeWorkers } from './workers.ts'
 
 /** Adds `holdfast dev [module]`. */
@@ -69,7 +70,7 @@ async function run({ config, module, closers, ending, hurry }: Run): Promise<voi
   if (ending.signal.aborted) return
   const applied = await migrate(url)
   if (applied.length > 0) print(`Laid the schema: ${applied.join(', ')}.`)
-  const hf = await connect({ ...config, url })
+  const hf = await connect({ ...config, url, log: logFor(print) })
   closers.push(() => hf.close())
   if (ending.signal.aborted) return
   await startFeed(hf, closers)

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Holdfast } from '../engine/engine.ts'
+import { makeLog } from '../engine/log.ts'
 import { messageOf } from '../errors/errors.ts'
 import { withClient } from './client.ts'
 import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
@@ -31,7 +32,8 @@ export function addWork(program: Command): void {
 }
 
 async function work(module: string, flags: Record<string, unknown>): Promise<void> {
-  await withClient(configOf(flags), (hf) => workUntilAsked(hf, module))
+  const config = configOf(flags)
+  await withClient(config, (hf) => workUntilAsked(hf, module), makeLog(config.logLevel))
 }
 
 async function workUntilAsked(hf: Holdfast, module: string): Promise<void> {

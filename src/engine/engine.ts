@@ -1,7 +1,7 @@
 import { type Audit, audit } from '../audit/audit.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
-import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
+import { type AnyJob, type InputOf, isName, type JobDefinition } from '../job/define.ts'
 import { type JobId, parseJobId } from '../job/id.ts'
 import { isState, type MoveName, type State } from '../job/machine.ts'
 import { boundOf } from '../reaper/bound.ts'
@@ -10,6 +10,7 @@ import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
+import { type FanOutProgress, fanOutsOf, type Item, listItems } from './fan-outs.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
 import type { Log } from './log.ts'
@@ -63,6 +64,13 @@ export interface Holdfast {
   get(id: string, scope?: { tenant?: string }): Promise<Job | null>
   list(options?: ListOptions): Promise<JobSummary[]>
   timeline(id: string): Promise<TimelineEvent[]>
+  /** How far the fan-outs of a job are, by stage. */
+  fanOuts(id: string): Promise<FanOutProgress[]>
+  /** The items of a job, by stage and position; the last one of a page gives `after` for the next. */
+  items(
+    id: string,
+    options?: { state?: State; after?: { stage: number; position: number }; limit?: number },
+  ): Promise<Item[]>
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
   cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
@@ -164,28 +172,33 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
     submit,
     submitMany,
     handle: (id) => handle(idOf(id), false),
-    async get(id, { tenant = null as string | null } = {}) {
-      const [row] = await store.run(getJob, { id: idOf(id), tenant: tenant ?? null })
+    async get(id, { tenant } = {}) {
+      const [row] = await store.run(getJob, { id: idOf(id), tenant: textOf('tenant', tenant) })
       return row ? jobOf(row) : null
     },
     list: async (options = {}) => (await store.run(listJobs, filterOf(options))).map(summaryOf),
+    fanOuts: (id) => fanOutsOf(store, idOf(id)),
+    items: (id, { limit = 100, ...options } = {}) =>
+      listItems(store, idOf(id), { limit: Math.min(1000, limit), ...options }),
     timeline: async (id) => (await store.run(jobTimeline, { id: idOf(id), limit: 10_000 })).map(timelineEventOf),
-    async cancel(id, { reason, tenant } = {}) {
+    async cancel(id, options = {}) {
       const jobId = idOf(id)
-      const [cancelled] = await store.run(cancelJobs, { ids: [jobId], tenant: tenant ?? null, reason: reason ?? null })
-      if (!cancelled) await explainNothing(jobId, 'cancel', tenant ?? null)
-    },
-    async redo(id, { from = 'failed', tenant } = {}) {
-      const jobId = idOf(id)
-      const [redone] = await store.run(redoJobs, {
+      const tenant = textOf('tenant', options.tenant)
+      const [cancelled] = await store.run(cancelJobs, {
         ids: [jobId],
-        tenant: tenant ?? null,
-        isFromStart: from === 'start',
+        tenant,
+        reason: textOf('reason', options.reason),
       })
-      if (!redone) await explainNothing(jobId, 'redo', tenant ?? null)
+      if (!cancelled) await explainNothing(jobId, 'cancel', tenant)
     },
-    pauseQueue: async (name) => void (await store.run(pauseQueue, { name, isPaused: true })),
-    resumeQueue: async (name) => void (await store.run(pauseQueue, { name, isPaused: false })),
+    async redo(id, options = {}) {
+      const jobId = idOf(id)
+      const tenant = textOf('tenant', options.tenant)
+      const [redone] = await store.run(redoJobs, { ids: [jobId], tenant, isFromStart: options.from === 'start' })
+      if (!redone) await explainNothing(jobId, 'redo', tenant)
+    },
+    pauseQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: true })),
+    resumeQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: false })),
     kinds: async () =>
       (await store.run(listKinds, {})).map(({ seen_at, crash_budget, ...kind }) => ({
         ...kind,
@@ -231,6 +244,18 @@ function idOf(word: string): JobId {
   return id
 }
 
+/** A text from outside as a parameter: null if none was given. Postgres can't hold every text that JavaScript can. */
+function textOf(option: string, text: string | undefined): string | null {
+  if (text === undefined) return null
+  if (typeof text === 'string' && !text.includes('\0')) return text
+  throw new HoldfastError('option_invalid', `The option ${option} must be a text without NUL characters.`)
+}
+
+function queueOf(name: string): string {
+  if (isName(name)) return name
+  throw new HoldfastError('option_invalid', `${JSON.stringify(name)} cannot be the name of a queue.`)
+}
+
 function filterOf({ kind, queue, tenant, state, before, limit = 50 }: ListOptions): ListFilter {
   const states = state === undefined ? null : [state].flat()
   const odd = states?.find((word) => !isState(word))
@@ -238,9 +263,9 @@ function filterOf({ kind, queue, tenant, state, before, limit = 50 }: ListOption
   if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
     throw new HoldfastError('option_invalid', `The option limit must be a whole number from 1 to 1000, not ${limit}.`)
   return {
-    kind: kind ?? null,
-    queue: queue ?? null,
-    tenant: tenant ?? null,
+    kind: textOf('kind', kind),
+    queue: textOf('queue', queue),
+    tenant: textOf('tenant', tenant),
     states,
     before: before === undefined ? null : idOf(before),
     limit,

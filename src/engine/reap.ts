@@ -28,6 +28,7 @@ export async function reclaimChild(parts: EngineParts, child: { supervisor: stri
 
 function reaperNews(parts: EngineParts): ReaperNews {
   const { log, metrics } = parts
+  let oldestMs = 0
   return {
     elected(term) {
       metrics.set('holdfast_leader_term', term)
@@ -37,9 +38,16 @@ function reaperNews(parts: EngineParts): ReaperNews {
       metrics.set('holdfast_leader_term', 0)
       log.info({ term, why }, 'leads no more')
     },
-    done: (_duty, report) => tellReport(parts, report),
+    done(duty, report) {
+      tellReport(parts, report)
+      oldestMs = Math.max(oldestMs, ...orphansOf(report).map(({ lost_ms }) => lost_ms))
+      // the other duties know nothing of stranded kinds, and must not say that there are none
+      if (duty === 'reportStranded') metrics.set('holdfast_stranded_kinds', report.stranded.length)
+    },
     swept({ sweepMs, recovered, failed, isSystemic }) {
       metrics.observe('holdfast_sweep_seconds', {}, sweepMs / 1000)
+      metrics.set('holdfast_oldest_orphan_seconds', oldestMs / 1000)
+      oldestMs = 0
       if (isSystemic) log.error({ failed }, 'systemic: the sweep recovered nothing, and something failed')
       else if (recovered + failed > 0) log.warn({ recovered, failed, sweepMs: Math.round(sweepMs) }, 'sweep')
     },
@@ -48,6 +56,11 @@ function reaperNews(parts: EngineParts): ReaperNews {
       log.warn({ duty, reason: messageOf(error) }, 'trouble in the reaper; it goes on')
     },
   }
+}
+
+/** Whatever a duty found, moved or not: an orphan that cannot be moved is the one that grows old. */
+function orphansOf({ revived, quarantined, failed }: DutyReport): { lost_ms: number }[] {
+  return [...revived, ...quarantined, ...failed]
 }
 
 function tellReport(parts: EngineParts, report: DutyReport): void {
@@ -63,9 +76,6 @@ function tellReport(parts: EngineParts, report: DutyReport): void {
     metrics.add('holdfast_orphan_failures_total')
     log.error({ job: id, reason: messageOf(error) }, 'an orphan could not be moved')
   }
-  const oldest = Math.max(0, ...[...report.revived, ...report.quarantined].map(({ lost_ms }) => lost_ms))
-  metrics.set('holdfast_oldest_orphan_seconds', oldest / 1000)
-  metrics.set('holdfast_stranded_kinds', report.stranded.length)
   for (const { queue, kind, waiting_ms } of report.stranded)
     log.warn({ queue, kind, waitingMs: Math.round(waiting_ms) }, 'jobs wait for a kind that no living worker knows')
 }

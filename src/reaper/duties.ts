@@ -1,3 +1,4 @@
+import { isConnectionError } from '../store/connection.ts'
 import type { Runner } from '../store/store.ts'
 import { barrierDuties } from './barrier-duties.ts'
 import type { OrphanName } from './orphans.ts'
@@ -15,6 +16,8 @@ export interface Healed {
   orphan: OrphanName
   message: string
 }
+/** An orphan that could not be moved on, and why. */
+export type FailedRow = Pick<OrphanRow, 'id' | 'lost_ms'> & { error: unknown }
 
 /** What one run of a duty did. */
 export interface DutyReport {
@@ -24,7 +27,7 @@ export interface DutyReport {
   stranded: { queue: string; kind: string; waiting_ms: number }[]
   healed: Healed[]
   /** Rows that could not be moved, each with its reason; they do not stop the others. */
-  failed: { id: string; error: unknown }[]
+  failed: FailedRow[]
   /** Whether there may be more than one batch holds. */
   isFull: boolean
 }
@@ -115,7 +118,7 @@ function classOf({ rung, stage }: OrphanRow): OrphanName {
 
 interface Moved {
   moved: OrphanRow[]
-  failed: { id: string; error: unknown }[]
+  failed: FailedRow[]
 }
 
 /** Moves all at once; if one bad row spoils the batch, moves each alone, so that it blocks nobody. */
@@ -125,8 +128,10 @@ async function moveEach(rows: OrphanRow[], move: (rows: OrphanRow[]) => Promise<
     const ids = new Set((await move(rows)).map((row) => row.id))
     return { moved: rows.filter((row) => ids.has(row.id)), failed: [] }
   } catch (error) {
+    // no row is to blame for a broken wire, and asking for each one again would hold up the sweep for as long as it is broken
+    if (isConnectionError(error)) throw error
     const [only, ...others] = rows
-    if (only && others.length === 0) return { moved: [], failed: [{ id: only.id, error }] }
+    if (only && others.length === 0) return { moved: [], failed: [{ id: only.id, lost_ms: only.lost_ms, error }] }
     const all: Moved = { moved: [], failed: [] }
     for (const row of rows) {
       const one = await moveEach([row], move)

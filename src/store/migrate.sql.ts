@@ -6,12 +6,6 @@ const lock = 0x484f4c44
 /** Waits until nobody else migrates this database. */
 export const migrationLock = statement<never>()('migration.lock', () => sql`select pg_advisory_lock(${lock}::bigint)`)
 
-/** Lets the next one migrate. */
-export const migrationUnlock = statement<never>()(
-  'migration.unlock',
-  () => sql`select pg_advisory_unlock(${lock}::bigint)`,
-)
-
 /** Makes the place where applied migrations are recorded. */
 export const layLedger = {
   schema: statement<never>()('migration.schema', () => sql`create schema if not exists holdfast`),

@@ -4,14 +4,7 @@ import pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
 import { connectionOptions, describe } from './connection.ts'
 import { layGuards } from './guard.sql.ts'
-import {
-  appliedMigrations,
-  layLedger,
-  migrationLock,
-  migrationUnlock,
-  recordMigration,
-  serverVersion,
-} from './migrate.sql.ts'
+import { appliedMigrations, layLedger, migrationLock, recordMigration, serverVersion } from './migrate.sql.ts'
 import { type Runner, runnerIn, type Store } from './store.ts'
 
 /** One numbered file of migrations/. */
@@ -47,12 +40,9 @@ export async function migrate(url: string): Promise<string[]> {
     await client.connect()
     const runner = runnerIn(client)
     await checkServer(runner)
+    // the lock goes with the connection: unlocking by hand would fail in the transaction that a bad migration has broken
     await runner.run(migrationLock, {})
-    try {
-      return await applyMissing(client, runner)
-    } finally {
-      await runner.run(migrationUnlock, {})
-    }
+    return await applyMissing(client, runner)
   } catch (error) {
     throw describe(error, url)
   } finally {

@@ -75,10 +75,14 @@ async function runOn<P, Row>(
 
 async function inTransaction<T>(pool: pg.Pool, work: (runner: Runner) => Promise<T>, isNamed: boolean): Promise<T> {
   const client = await pool.connect()
+  // while it is ours the pool does not listen, and a connection that breaks unheard would end the process
+  const unheard = () => {}
+  client.on('error', unheard)
   try {
     await client.query('begin')
     const result = await work({ run: (statement, params) => runOn(client, statement, params, isNamed) })
     await client.query('commit')
+    client.off('error', unheard)
     client.release()
     return result
   } catch (error) {

@@ -64,7 +64,7 @@ export function keepBeating(path: string): NodeJS.Timeout {
 
 async function held(home: string, number: number): Promise<FolderLock> {
   const path = lockPath(home, number)
-  const older = (await readdir(home)).filter((name) => isLockName(name) && numberOf(name) < number)
+  const older = (await readdir(home)).filter((name) => isNumbered(name) && numberOf(name) < number)
   await Promise.all(older.map((name) => rm(join(home, name), { force: true })))
   const beating = keepBeating(path)
   return {
@@ -98,11 +98,16 @@ async function touchedAt(path: string): Promise<number> {
 }
 
 async function lastNumber(home: string): Promise<number> {
-  return Math.max(0, ...(await readdir(home)).filter((name) => /^lock\.\d+$/.test(name)).map(numberOf))
+  return Math.max(0, ...(await readdir(home)).filter(isNumbered).map(numberOf))
 }
 
 function lockPath(home: string, number: number): string {
   return join(home, `lock.${number}`)
+}
+
+// Not the draft of one: its maker may be about to use it.
+function isNumbered(name: string): boolean {
+  return /^lock\.\d+$/.test(name)
 }
 
 function numberOf(name: string): number {

@@ -19,7 +19,8 @@ export function explainOutput(what: string, output: string, folder: string): Hol
     return new HoldfastError('data_folder_unusable', `${sentences.ENOSPC} (data folder ${folder})`)
   if (noProgram.test(output)) return cannotRun(new Error(output.trim()))
   const tail = output.trim().split('\n').slice(-20).join('\n')
-  return new HoldfastError('embedded_start_failed', `${what} Its last words:\n${tail}`, { details: { folder } })
+  const words = tail ? `Its last words:\n${tail}` : 'It said nothing, so it was probably killed; start it again.'
+  return new HoldfastError('embedded_start_failed', `${what} ${words}`, { details: { folder } })
 }
 
 const noRights =

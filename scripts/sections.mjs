@@ -1,0 +1,139 @@
+// The parts of the docs that are derived from code, by the name that a page asks for them with.
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './setup.mjs'
+
+const built = (path) => import(new URL(`../dist/${path}.js`, import.meta.url).href)
+
+/** Every section: its name, and how to write it. */
+export const sections = {
+  hello,
+  ladder,
+  bounds,
+  orphans,
+  settings,
+  errors,
+  diagram,
+  machine,
+  events,
+  metrics,
+  invariants,
+  cli,
+}
+
+function hello() {
+  return fenced('js', readFileSync(join(root, 'examples', 'hello.mjs'), 'utf8'))
+}
+
+async function ladder() {
+  return table(
+    ['what happens', 'noticed by', 'its jobs move again within'],
+    (await rungs()).map(({ when, rung, boundMs }) => [when, rung, seconds(boundMs)]),
+  )
+}
+
+async function bounds() {
+  return table(
+    ['rung', 'when', 'bound', 'at default settings'],
+    (await rungs()).map(({ rung, when, made, boundMs }) => [rung, when, `\`${made}\``, seconds(boundMs)]),
+  )
+}
+
+async function rungs() {
+  const [{ ladder }, { readConfig }] = await Promise.all([built('reaper/bound'), built('config/config')])
+  return ladder(readConfig({}, {}))
+}
+
+async function orphans() {
+  return (await built('reaper/orphans')).orphanTable()
+}
+
+async function settings() {
+  const { settingNames, settingOf, envNameOf, flagOf } = await built('config/settings')
+  return table(
+    ['setting', 'environment', 'flag', 'default', 'range', 'meaning'],
+    settingNames.map((name) => {
+      const setting = settingOf(name)
+      const standard = [setting.default ?? []].flat().join(',')
+      return [
+        code(name),
+        code(envNameOf(name)),
+        code(flagOf(name)),
+        standard === '' ? '–' : code(standard),
+        rangeOf(setting),
+        setting.about,
+      ]
+    }),
+  )
+}
+
+function rangeOf({ type, min, max }) {
+  if (type === 'whole') return `${min} – ${max}`
+  return { flag: 'true, false', list: 'names', text: 'text' }[type]
+}
+
+async function errors() {
+  const { errorCodes } = await built('errors/errors')
+  return table(
+    ['code', 'status', 'meaning'],
+    Object.entries(errorCodes).map(([name, { status, meaning }]) => [code(name), status, meaning]),
+  )
+}
+
+async function diagram() {
+  return fenced('mermaid', (await built('job/diagram')).machineDiagram())
+}
+
+async function machine() {
+  return (await built('job/diagram')).machineTables()
+}
+
+async function events() {
+  const { allMoves, moves } = await built('job/machine')
+  const told = allMoves.filter((name) => moves[name].announces !== null)
+  return table(
+    ['event', 'move', 'by', 'the job becomes'],
+    told.map((name) => [code(moves[name].announces), name, moves[name].by, moves[name].to.map(code).join(' or ')]),
+  )
+}
+
+async function metrics() {
+  return (await built('engine/metrics')).metricsTable()
+}
+
+async function invariants() {
+  return (await built('audit/audit')).invariants.map((name) => `- ${code(name)}`).join('\n')
+}
+
+function cli() {
+  const overview = help()
+  const names = [...overview.matchAll(/^ {2}([a-z]+) .*/gm)].map(([, name]) => name).filter((name) => name !== 'help')
+  const pages = names.map((name) => `## holdfast ${name}\n\n${fenced('text', help(name))}`)
+  return [fenced('text', overview), ...pages].join('\n\n')
+}
+
+function help(...command) {
+  const env = { ...process.env, NO_COLOR: '1', FORCE_COLOR: '' }
+  const args = [join(root, 'dist', 'cli', 'main.js'), ...command, '--help']
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', env })
+  if (status !== 0) throw new Error(`holdfast ${command.join(' ')} --help failed: ${stderr}`)
+  return stdout
+}
+
+function table(heads, rows) {
+  const line = (cells) => `| ${cells.join(' | ')} |`
+  return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n')
+}
+
+function fenced(language, text) {
+  return `\`\`\`${language}\n${text.trimEnd()}\n\`\`\``
+}
+
+function code(word) {
+  return `\`${word}\``
+}
+
+function seconds(ms) {
+  return `${ms / 1000} s`
+}

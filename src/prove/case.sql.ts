@@ -1,0 +1,78 @@
+import { sql, statement } from '../store/sql.ts'
+
+/** Where a job of a cell stands. */
+export interface StandingRow {
+  id: string
+  kind: string
+  state: string
+  attempt: number
+  stage: number
+  crashes: number
+  session_id: number | null
+  /** The process that holds it; null if nobody living does. */
+  pid: number | null
+}
+
+/** Every job of the cell, with the process that holds it. */
+export const standing = statement<StandingRow>()(
+  'prove.standing',
+  () => sql`
+  select job.id, job.kind, job.state, job.attempt, job.stage, job.crashes, job.session_id, session.pid
+  from holdfast.job
+  left join holdfast.session on session.id = job.session_id and session.ended_at is null
+  order by job.id`,
+)
+
+/** The living sessions of a process. */
+export const livingSessions = statement<{ id: number }>()(
+  'prove.living_sessions',
+  (p: { pid: number }) => sql`
+  select id
+  from holdfast.session
+  where pid = ${p.pid} and ended_at is null`,
+)
+
+/** Which of these sessions live. */
+export const stillLiving = statement<{ id: number }>()(
+  'prove.still_living',
+  (p: { ids: number[] }) => sql`
+  select id
+  from holdfast.session
+  where id = any(${p.ids}::bigint[]) and ended_at is null`,
+)
+
+/** One event of a job, without its data. */
+export interface LoggedRow {
+  job_id: string
+  type: string
+  attempt: number
+  stage: number
+}
+
+/** Every event of the cell but log lines, in the order of each job. */
+export const logged = statement<LoggedRow>()(
+  'prove.events',
+  () => sql`
+  select job_id, type, attempt, stage
+  from holdfast.event
+  where type <> 'job.log'
+  order by job_id, seq`,
+)
+
+/** The committed output of a stage. */
+export interface CommittedRow {
+  job_id: string
+  stage: number
+  name: string
+  attempt: number
+  output: unknown
+}
+
+/** Every committed output of the cell. */
+export const committed = statement<CommittedRow>()(
+  'prove.outputs',
+  () => sql`
+  select job_id, stage, name, attempt, output
+  from holdfast.stage_output
+  order by job_id, stage`,
+)

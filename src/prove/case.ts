@@ -1,0 +1,125 @@
+import pg from 'pg'
+import { isFinal, type State } from '../job/machine.ts'
+import { connectionOptions, isConnectionError } from '../store/connection.ts'
+import type { Statement } from '../store/sql.ts'
+import { runnerIn } from '../store/store.ts'
+import { type StandingRow, standing } from './case.sql.ts'
+import type { Crew } from './crew.ts'
+import { eventually } from './deadline.ts'
+import type { Random } from './random.ts'
+
+/** One cell under way: its processes, the jobs that they acknowledged, and a look at its database past all proxies. */
+export interface Case {
+  readonly crew: Crew
+  /** Acknowledged jobs by their keys. */
+  readonly acknowledged: ReadonlyMap<string, { id: string; kind: string }>
+  shuffled<T>(items: readonly T[]): T[]
+  /** Submits a job and answers its id, once acknowledged. */
+  submit(kind: string): Promise<string>
+  submitMany(kind: string, count: number): Promise<string>
+  /** Submits the same key once more. */
+  submitAgain(id: string): Promise<void>
+  /** The first acknowledged job of a kind. */
+  idOf(kind: string): string
+  /** Cancels or redoes; a job found in one of these states was moved by an earlier try whose answer was lost. */
+  move(move: 'cancel' | 'redo', id: string, done: State[]): Promise<void>
+  untilFinal(ids: string[], ms: number): Promise<void>
+  jobs(): Promise<StandingRow[]>
+  ask<P, Row>(statement: Statement<P, Row>, params: P): Promise<Row[]>
+  readonly troubles: string[]
+  close(): Promise<void>
+}
+
+/** Whether nothing automatic moves this job any more. */
+export function isOver(job: { state: string }): boolean {
+  return isFinal(job.state as State)
+}
+
+/** Makes the case of a cell. */
+export function makeCase(options: { crew: Crew; url: () => string; random: Random }): Case {
+  const { crew, random } = options
+  const acknowledged = new Map<string, { id: string; kind: string }>()
+  const troubles: string[] = []
+  let client: pg.Client | undefined
+  let lastKey = 0
+
+  async function ask<P, Row>(statement: Statement<P, Row>, params: P): Promise<Row[]> {
+    return eventually(
+      async () => {
+        try {
+          client ??= await connected(options.url())
+          return await runnerIn(client).run(statement, params)
+        } catch (error) {
+          client?.end().catch(() => {})
+          client = undefined
+          if (isConnectionError(error)) return undefined // the server is being restarted
+          throw error
+        }
+      },
+      { ms: 30_000, what: `the database had answered to ${statement.name}` },
+    )
+  }
+
+  function acknowledge(kind: string, keys: string[], ids: string[]): void {
+    for (const [index, key] of keys.entries()) {
+      const id = ids[index] as string
+      const earlier = acknowledged.get(key)
+      if (earlier && earlier.id !== id) troubles.push(`the key ${key} was given two jobs, ${earlier.id} and ${id}`)
+      acknowledged.set(key, { id, kind })
+    }
+  }
+
+  async function submitKeys(kind: string, keys: string[]): Promise<string> {
+    const [key] = keys as [string]
+    const answer = await crew.order(keys.length === 1 ? { do: 'submit', kind, key } : { do: 'submit-many', kind, keys })
+    if (!answer.isDone) throw new Error(`A submit of ${kind} was refused: ${answer.message}`)
+    acknowledge(kind, keys, answer.ids)
+    return answer.ids[0] as string
+  }
+
+  const freshKeys = (kind: string, count: number) =>
+    Array.from({ length: count }, () => {
+      lastKey += 1
+      return `${kind}-${lastKey}`
+    })
+
+  const jobs = () => ask(standing, {})
+  return {
+    crew,
+    acknowledged,
+    troubles,
+    shuffled: (items) => random.shuffled(items),
+    submit: (kind) => submitKeys(kind, freshKeys(kind, 1)),
+    submitMany: (kind, count) => submitKeys(kind, freshKeys(kind, count)),
+    async submitAgain(id) {
+      const [key, { kind }] = [...acknowledged].find(([, one]) => one.id === id) as [string, { kind: string }]
+      await submitKeys(kind, [key])
+    },
+    idOf: (kind) => [...acknowledged.values()].find((one) => one.kind === kind)?.id as string,
+    async move(move, id, done) {
+      const answer = await crew.order({ do: move, id })
+      if (answer.isDone || (answer.code === 'move_illegal' && done.some((state) => state === answer.state))) return
+      throw new Error(`A ${move} of job ${id} was refused: ${answer.message}`)
+    },
+    async untilFinal(ids, ms) {
+      await eventually(async () => (await unfinished(await jobs(), ids)).length === 0, {
+        ms,
+        what: `jobs were final: ${ids.join(', ')}`,
+      })
+    },
+    jobs,
+    ask,
+    close: async () => void (await client?.end().catch(() => {})),
+  }
+}
+
+function unfinished(jobs: StandingRow[], ids: string[]): string[] {
+  return ids.filter((id) => !jobs.some((job) => job.id === id && isOver(job)))
+}
+
+async function connected(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ ...connectionOptions(url), query_timeout: 10_000 })
+  client.on('error', () => {})
+  await client.connect()
+  return client
+}

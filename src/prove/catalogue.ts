@@ -1,0 +1,36 @@
+import { readdir } from 'node:fs/promises'
+
+/**
+ * Statements that no cell covers, each with its reason: of these the proof says nothing. Everything else that the product
+ * declares has to occur in a scenario, so that a statement added later is covered by itself or reported as not covered.
+ */
+export const leftOut: readonly { matches: RegExp; because: string }[] = [
+  { matches: /^prove\./, because: 'It is the prover itself.' },
+  { matches: /^audit\./, because: 'It only reads, for a person who asks.' },
+]
+
+/** Why a statement is left out; undefined if it must be covered. */
+export function reasonToLeaveOut(statement: string): string | undefined {
+  return leftOut.find(({ matches }) => matches.test(statement))?.because
+}
+
+const source = new URL('../', import.meta.url)
+
+/** The name of every statement that the product declares, found in its built *.sql files. */
+export async function declaredStatements(): Promise<string[]> {
+  const files = (await readdir(source, { recursive: true })).filter((path) => path.endsWith('.sql.js')).sort()
+  const names = new Set<string>()
+  for (const path of files) collect(await import(new URL(path.replaceAll('\\', '/'), source).href), names)
+  return [...names].sort()
+}
+
+function collect(value: unknown, names: Set<string>): void {
+  if (typeof value !== 'object' || value === null) return
+  const { name, build } = value as { name?: unknown; build?: unknown }
+  if (typeof name === 'string' && typeof build === 'function') {
+    names.add(name)
+    return
+  }
+  // statements may stand in a list or a table; pieces of SQL have no names and are passed by
+  for (const one of Object.values(value)) collect(one, names)
+}

@@ -1,0 +1,209 @@
+import { type Audit, audit } from '../audit/audit.ts'
+import { messageOf } from '../errors/errors.ts'
+import { boundOf, ladder } from '../reaper/bound.ts'
+import { committed, logged } from './case.sql.ts'
+import { type Case, isOver, makeCase } from './case.ts'
+import { findWrongs } from './check.ts'
+import { makeCrew } from './crew.ts'
+import { eventually, inTime } from './deadline.ts'
+import { type FaultName, faultOf } from './faults.ts'
+import type { Ground } from './ground.ts'
+import type { Pool } from './member.ts'
+import { randomOf } from './random.ts'
+import type { Scenario } from './scenario.ts'
+import { cellConfig } from './settings.ts'
+import { type Hit, hasMoved, lookAtHit, strike } from './strike.ts'
+import { makeTraps, type Sighting, type Sprung } from './trap.ts'
+
+/** One fault at one statement. */
+export interface Cell {
+  statement: string
+  fault: FaultName
+  occurrence: number
+  scenario: Scenario
+  seed: number
+}
+
+/** What became of a cell. */
+export interface CellOutcome {
+  /** From the fault until every job that it hit had moved again; null if the fault never struck. */
+  recoveryMs: number | null
+  boundMs: number
+  wrongs: string[]
+  /** Whether the statement occurred, so that the fault could strike. */
+  hasStruck: boolean
+  seconds: number
+}
+
+/** What cells stand on. */
+export interface Yard {
+  ground: Ground
+  pool: Pool
+  /** A module with other kinds than the prover's own. */
+  module: string | undefined
+}
+
+const finalMs = 20_000
+const strikeMs = 40_000
+const lingerMs = 4_000
+
+/** The bound of a fault under the settings of the cells: that of its rung of the ladder. */
+export function boundFor(fault: FaultName): number {
+  const config = cellConfig()
+  return ladder(config).find(({ rung }) => rung === faultOf(fault).rung)?.boundMs ?? boundOf(config)
+}
+
+/** Runs one cell: a scenario with a fault in it, then every check. */
+export async function runCell(yard: Yard, cell: Cell): Promise<CellOutcome> {
+  const startedMs = performance.now()
+  const wrongs: string[] = []
+  let struck: Promise<number> | undefined
+  const boundMs = boundFor(cell.fault)
+  const { seen } = await playOut(yard, cell.scenario, cell.seed, {
+    prepare({ lay, on, database }) {
+      lay({ statement: cell.statement, verdict: faultOf(cell.fault).at, occurrence: cell.occurrence }, (sprung) => {
+        struck = struckBy(yard, cell.fault, on, sprung, database)
+        struck.catch(() => {}) // told below
+      })
+    },
+    async finish(on) {
+      await eventually(() => struck !== undefined, { ms: lingerMs, what: `${cell.statement} was sent` }).catch(() => {})
+      if (!struck) return wrongs.push(`${cell.statement} was never sent for the ${ordinal(cell.occurrence)} time`)
+      await inTime(struck, strikeMs, `the fault ${cell.fault} was over`)
+      // whatever was hit, the system has to take and do new work after it
+      await on.submit('short')
+      return undefined
+    },
+    mayOverlap: faultOf(cell.fault).mayOverlap,
+    wrongs,
+  })
+  const recoveryMs = struck ? await struck.catch((error) => void wrongs.push(messageOf(error))) : undefined
+  if (recoveryMs !== undefined && recoveryMs > boundMs)
+    wrongs.push(`the jobs that were hit moved again after ${Math.round(recoveryMs)} ms; the bound is ${boundMs} ms`)
+  return {
+    recoveryMs: recoveryMs ?? null,
+    boundMs,
+    wrongs,
+    hasStruck: struck !== undefined && seen.has(cell.statement),
+    seconds: (performance.now() - startedMs) / 1000,
+  }
+}
+
+async function struckBy(yard: Yard, fault: FaultName, on: Case, sprung: Sprung, database: string): Promise<number> {
+  const hit = await lookAtHit(on, sprung)
+  const atMs = performance.now()
+  const moved = untilMoved(on, hit).then(() => performance.now() - atMs)
+  moved.catch(() => {})
+  await strike(fault, { on, sprung, hit, restart: () => yard.ground.restart(database) })
+  return moved
+}
+
+async function untilMoved(on: Case, hit: Hit): Promise<void> {
+  if (hit.jobs.length === 0) return
+  await eventually(
+    async () => {
+      const now = await on.jobs()
+      return hit.jobs.every((before) =>
+        hasMoved(
+          before,
+          now.find(({ id }) => id === before.id),
+        ),
+      )
+    },
+    {
+      ms: finalMs,
+      what: `these jobs had moved again: ${hit.jobs.map(({ id, kind }) => `${id} (${kind})`).join(', ')}`,
+    },
+  )
+}
+
+/** What surrounds a scenario. */
+export interface Play {
+  prepare(parts: { lay: ReturnType<typeof makeTraps>['lay']; on: Case; database: string }): void
+  finish(on: Case): Promise<unknown>
+  mayOverlap: boolean
+  /** Everything that is wrong is added here. */
+  wrongs: string[]
+}
+
+/** Plays a scenario on a database of its own, to the end of all its jobs, and checks what it left behind. */
+export async function playOut(
+  yard: Yard,
+  scenario: Scenario,
+  seed: number,
+  play: Play,
+): Promise<{ seen: ReadonlyMap<string, Sighting> }> {
+  const { ground, pool } = yard
+  const database = await ground.make(scenario.isBlank ? 'empty' : 'migrated')
+  const traps = makeTraps()
+  const urlThrough = (port: number) => throughPort(ground.url(database), port)
+  const crew = makeCrew({ pool, traps, target: ground.target, urlThrough, module: yard.module })
+  const on = makeCase({ crew, url: () => ground.url(database), random: randomOf(seed, scenario.name) })
+  try {
+    if (scenario.prelude) layPrelude(yard, scenario.prelude, traps.lay, on, database)
+    play.prepare({ lay: traps.lay, on, database })
+    await scenario.run(on)
+    await play.finish(on)
+    await untilAllFinal(on)
+    play.wrongs.push(...(await judge(on, play.mayOverlap)))
+  } catch (error) {
+    play.wrongs.push(messageOf(error))
+  }
+  await crew.stop()
+  play.wrongs.push(...crew.troubles, ...on.troubles)
+  await on.close()
+  await ground.drop(database)
+  return { seen: traps.seen }
+}
+
+function layPrelude(
+  yard: Yard,
+  { statement, fault }: NonNullable<Scenario['prelude']>,
+  lay: Parameters<Play['prepare']>[0]['lay'],
+  on: Case,
+  database: string,
+): void {
+  lay({ statement, verdict: faultOf(fault).at, occurrence: 1 }, (sprung) => {
+    struckBy(yard, fault, on, sprung, database).catch((error) => on.troubles.push(messageOf(error)))
+  })
+}
+
+async function untilAllFinal(on: Case): Promise<void> {
+  let open: string[] = []
+  await eventually(
+    async () => {
+      open = (await on.jobs()).filter((job) => !isOver(job)).map(({ id, kind, state }) => `${id} (${kind}, ${state})`)
+      return open.length === 0
+    },
+    { ms: finalMs, what: 'all jobs were final' },
+  ).catch((error: Error) => {
+    throw new Error(`${error.message} Still open: ${open.join(', ')}.`)
+  })
+}
+
+async function judge(on: Case, mayOverlap: boolean): Promise<string[]> {
+  const audited = await audit({ run: on.ask }, { boundMs: boundOf(cellConfig()), latest: null })
+  const { effects, killed } = on.crew
+  const [jobs, events, outputs] = [await on.jobs(), await on.ask(logged, {}), await on.ask(committed, {})]
+  const { acknowledged } = on
+  return [...sentencesOf(audited), ...findWrongs({ acknowledged, jobs, events, outputs, effects, killed, mayOverlap })]
+}
+
+function sentencesOf({ violations }: Audit): string[] {
+  return violations.map(({ invariant, total, examples }) => {
+    const [first] = examples
+    return `audit: ${invariant} is broken ${total} times; first ${first?.subject}: ${first?.found}`
+  })
+}
+
+function throughPort(url: string, port: number): string {
+  const changed = new URL(url)
+  changed.hostname = '127.0.0.1'
+  changed.port = String(port)
+  changed.search = '' // how to encrypt the way to the server is the proxy's business
+  return changed.href
+}
+
+function ordinal(count: number): string {
+  return count === 1 ? 'first' : `${count}.`
+}

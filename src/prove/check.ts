@@ -1,0 +1,121 @@
+import { allMoves, announces, finalStates, leadsTo, type MoveName, moves } from '../job/machine.ts'
+import type { CommittedRow, LoggedRow, StandingRow } from './case.sql.ts'
+import type { Effect, Output } from './kinds.ts'
+
+/** All that a finished cell left behind. */
+export interface Evidence {
+  /** Acknowledged jobs by their keys. */
+  acknowledged: ReadonlyMap<string, { id: string; kind: string }>
+  jobs: StandingRow[]
+  events: LoggedRow[]
+  outputs: CommittedRow[]
+  effects: readonly Effect[]
+  /** The processes that were killed, whose handlers could not tell how they ended. */
+  killed: ReadonlySet<number>
+  /** Whether a handler may still run when its successor starts: only a frozen process cannot abort it. */
+  mayOverlap: boolean
+}
+
+/** How the jobs of a kind have to end, whatever was broken. */
+const endings: Record<string, string> = {
+  doomed: 'failed',
+  usable: 'partial',
+  stubborn: 'cancelled',
+  poison: 'failed',
+}
+
+/** Everything that is wrong with the outcome of a cell, each as a sentence. */
+export function findWrongs(evidence: Evidence): string[] {
+  return [
+    ...lostJobs(evidence),
+    ...wrongEndings(evidence),
+    ...wrongSettles(evidence),
+    ...wrongOutputs(evidence),
+    ...doubleRuns(evidence),
+    ...(evidence.mayOverlap ? [] : overlaps(evidence)),
+  ]
+}
+
+const typesOf = (names: MoveName[]) => new Set(names.map(announces).filter((type) => type !== null) as string[])
+const finalTypes = typesOf(allMoves.filter((move) => leadsTo(move).every((to) => finalStates.some((s) => s === to))))
+/** What ends an attempt: every announced move that starts from running. */
+const settleTypes = typesOf(allMoves.filter((move) => (moves[move].from as readonly string[]).includes('running')))
+const outputTypes = typesOf(['advance', 'finish'])
+
+function lostJobs({ acknowledged, jobs }: Evidence): string[] {
+  return [...acknowledged]
+    .filter(([, { id }]) => !jobs.some((job) => job.id === id))
+    .map(([key, { id }]) => `job ${id} (${key}) was acknowledged, but does not exist`)
+}
+
+function wrongEndings({ jobs }: Evidence): string[] {
+  return jobs
+    .filter((job) => job.state !== (endings[job.kind] ?? 'succeeded'))
+    .map((job) => `job ${job.id} (${job.kind}) is ${job.state} instead of ${endings[job.kind] ?? 'succeeded'}`)
+}
+
+function wrongSettles({ jobs, events }: Evidence): string[] {
+  return jobs.flatMap((job) => {
+    const mine = events.filter((event) => event.job_id === job.id)
+    const count = (types: ReadonlySet<string>) => mine.filter(({ type }) => types.has(type)).length
+    const rounds = 1 + count(typesOf(['redo']))
+    const wrongs: string[] = []
+    if (count(finalTypes) !== rounds)
+      wrongs.push(`job ${job.id} (${job.kind}) has ${count(finalTypes)} final events in ${rounds} rounds`)
+    if (count(typesOf(['submit'])) !== 1)
+      wrongs.push(`job ${job.id} (${job.kind}) was announced ${count(typesOf(['submit']))} times`)
+    const settled = mine
+      .filter(({ type, attempt }) => settleTypes.has(type) && attempt > 0)
+      .map(({ attempt }) => attempt)
+    // a job that is cancelled while it is queued again carries the number of its last attempt
+    for (const attempt of repeated(settled))
+      if (!isCancelledLater(mine, attempt))
+        wrongs.push(`attempt ${attempt} of job ${job.id} (${job.kind}) was settled more than once`)
+    return wrongs
+  })
+}
+
+function isCancelledLater(mine: LoggedRow[], attempt: number): boolean {
+  const types = mine.filter((event) => event.attempt === attempt && settleTypes.has(event.type)).map(({ type }) => type)
+  return types.length === 2 && types[1] === announces('cancel') && !finalTypes.has(types[0] as string)
+}
+
+function wrongOutputs({ outputs, events, effects }: Evidence): string[] {
+  return outputs.flatMap(({ job_id, stage, name, attempt, output }) => {
+    const returned = output as Output | null
+    const winner = events.find(
+      (event) => event.job_id === job_id && event.stage === stage && outputTypes.has(event.type),
+    )
+    const run = effects.find((effect) => effect.jobId === job_id && effect.token === returned?.token)
+    const what = `the output of stage ${name} of job ${job_id}`
+    if (!winner) return [`${what} was committed, but no event announces it`]
+    if (winner.attempt !== attempt || returned?.attempt !== attempt)
+      return [`${what} is of attempt ${returned?.attempt}, stored as ${attempt}, announced as ${winner.attempt}`]
+    if (run?.attempt !== attempt || run.stage !== name) return [`${what} was returned by no run of that attempt`]
+    return []
+  })
+}
+
+function doubleRuns({ effects }: Evidence): string[] {
+  const runs = effects
+    .filter(({ what }) => what === 'started')
+    .map(({ jobId, attempt }) => `${jobId} attempt ${attempt}`)
+  return repeated(runs).map((run) => `job ${run} was run twice`)
+}
+
+/** A worker that lost its lease is told to stop before its successor may start. */
+function overlaps({ effects, killed }: Evidence): string[] {
+  const started = effects.filter(({ what }) => what === 'started').sort((a, b) => a.attempt - b.attempt)
+  return started.flatMap((run) => {
+    const next = started.find((other) => other.jobId === run.jobId && other.attempt > run.attempt)
+    if (!next || killed.has(Number(run.token.split('-')[0]))) return []
+    const end = effects.find(({ what, token }) => what === 'ended' && token === run.token)
+    if (end && end.atMs <= next.atMs) return []
+    const late = end ? `${Math.round(end.atMs - next.atMs)} ms too late` : 'never'
+    return [`attempt ${run.attempt} of job ${run.jobId} was told to stop ${late}: attempt ${next.attempt} had started`]
+  })
+}
+
+function repeated<T>(items: T[]): T[] {
+  return [...new Set(items.filter((item, index) => items.indexOf(item) !== index))]
+}

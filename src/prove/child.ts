@@ -1,0 +1,106 @@
+// A process of a proof: does what the prover orders, tells what handlers did, and ends with the prover.
+import { connect } from '../engine/connect.ts'
+import type { Holdfast } from '../engine/engine.ts'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
+import type { AnyJob } from '../job/define.ts'
+import { isConnectionError } from '../store/connection.ts'
+import { migrate } from '../store/migrate.ts'
+import { proverKinds } from './kinds.ts'
+import type { Answer, News, Order } from './orders.ts'
+
+/** What every process of a proof calls itself, for whoever supervises it. */
+const supervisor = 'holdfast-prove'
+
+const tell = (news: News) => process.send?.(news)
+let kinds: Record<string, AnyJob> = {}
+let hf: Holdfast | undefined
+
+process.on('message', (message: { id: number; order: Order }) => {
+  void carryOut(message.order)
+    .then((ids): Answer => ({ isDone: true, ids }), explain)
+    .then((answer) => tell({ id: message.id, answer }))
+})
+process.on('disconnect', () => process.exit())
+// Ctrl-C reaches the whole group; the prover decides what ends when
+process.on('SIGINT', () => {})
+tell({ isReady: true })
+
+async function carryOut(order: Order): Promise<string[]> {
+  switch (order.do) {
+    case 'start':
+      return start(order)
+    case 'stop':
+      await hf?.close()
+      hf = undefined
+      return []
+    case 'submit':
+      return [(await running().submit(kind(order.kind), {} as never, { key: order.key })).id]
+    case 'submit-many': {
+      const handles = await running().submitMany(
+        kind(order.kind),
+        order.keys.map((key) => ({ input: {} as never, key })),
+      )
+      return handles.map(({ id }) => id)
+    }
+    case 'cancel':
+      await running().cancel(order.id, { reason: 'the scenario wants it' })
+      return []
+    case 'redo':
+      await running().redo(order.id)
+      return []
+    case 'await':
+      await running().handle(order.id).result({ timeout: 20_000 })
+      return []
+    case 'look':
+      return look(order.id)
+    case 'pause':
+      await running().pauseQueue('elsewhere')
+      await running().resumeQueue('elsewhere')
+      return []
+    case 'reclaim':
+      await running().reclaim({ supervisor, pid: order.pid })
+      return []
+  }
+}
+
+async function start({ role, url, settings, module }: Extract<Order, { do: 'start' }>): Promise<string[]> {
+  kinds = module ? (await import(module)).proverKinds(told) : proverKinds(told)
+  if (role === 'migrator') {
+    await migrate(url)
+    return []
+  }
+  hf = await connect({ ...settings, url, jobs: Object.values(kinds), supervisor })
+  if (role === 'worker') await hf.work()
+  return []
+}
+
+const told: Parameters<typeof proverKinds>[0] = (effect) => tell({ effect })
+
+async function look(id: string): Promise<string[]> {
+  await running().get(id)
+  await running().list({ limit: 10 })
+  await running().timeline(id)
+  await running().kinds()
+  return []
+}
+
+function running(): Holdfast {
+  if (!hf) throw new HoldfastError('not_running', 'This process of the proof was given no database yet.')
+  return hf
+}
+
+function kind(name: string): AnyJob {
+  return kinds[name] as AnyJob
+}
+
+function explain(error: unknown): Answer {
+  const code = error instanceof HoldfastError ? error.code : 'unexpected'
+  const state = error instanceof HoldfastError ? (error.details?.state as string | undefined) : undefined
+  return {
+    isDone: false,
+    code,
+    message: messageOf(error),
+    isWire: isConnectionError(error),
+    ...(state && { state }),
+  }
+}

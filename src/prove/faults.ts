@@ -1,0 +1,102 @@
+import type { Verdict } from './link.ts'
+import type { Sighting } from './trap.ts'
+
+/** One way to break the system at a statement. */
+export interface Fault {
+  /** Whether it strikes before the server sees the statement, or once the server has committed and before anybody hears of it. */
+  readonly at: Exclude<Verdict, 'pass'>
+  readonly does: string
+  /** The rung of the recovery ladder that bounds the recovery. */
+  readonly rung: 'lock gone' | 'lease ran out'
+  /** Whether `--quick` includes it. */
+  readonly isMain: boolean
+  /** Whether handlers may overlap their successors: only where the process cannot run to abort them. */
+  readonly mayOverlap: boolean
+}
+
+/** Every fault, in the order of the matrix. */
+export const faults = {
+  'kill-before': {
+    at: 'before',
+    does: 'kill -9 of the sender before the server sees the statement',
+    rung: 'lock gone',
+    isMain: true,
+    mayOverlap: false,
+  },
+  'kill-after': {
+    at: 'after',
+    does: 'kill -9 of the sender after the commit, before the answer',
+    rung: 'lock gone',
+    isMain: true,
+    mayOverlap: false,
+  },
+  'cut-before': {
+    at: 'before',
+    does: 'the connection breaks before the server sees the statement',
+    rung: 'lock gone',
+    isMain: false,
+    mayOverlap: false,
+  },
+  'cut-after': {
+    at: 'after',
+    does: 'the connection breaks after the commit, before the answer',
+    rung: 'lock gone',
+    isMain: true,
+    mayOverlap: false,
+  },
+  'stall-before': {
+    at: 'before',
+    does: 'the network of the sender passes nothing until its jobs were given away; then the statement arrives',
+    rung: 'lease ran out',
+    isMain: true,
+    mayOverlap: false,
+  },
+  'stall-after': {
+    at: 'after',
+    does: 'the same, but the statement is committed and its answer arrives late',
+    rung: 'lease ran out',
+    isMain: false,
+    mayOverlap: false,
+  },
+  freeze: {
+    at: 'before',
+    does: 'SIGSTOP of the sender until its jobs were given away, then SIGCONT',
+    rung: 'lease ran out',
+    isMain: true,
+    mayOverlap: true,
+  },
+  restart: {
+    at: 'after',
+    does: 'Postgres is killed and started again after the commit, before the answer',
+    rung: 'lease ran out',
+    isMain: true,
+    mayOverlap: false,
+  },
+  deaf: {
+    at: 'before',
+    does: 'all sockets that LISTEN become black holes as the statement is sent',
+    rung: 'lease ran out',
+    isMain: true,
+    mayOverlap: false,
+  },
+} as const satisfies Record<string, Fault>
+
+/** The name of a fault. */
+export type FaultName = keyof typeof faults
+
+/** All faults, in the order of the matrix. */
+export const faultNames = Object.keys(faults) as FaultName[]
+
+/** What a fault is. */
+export function faultOf(name: FaultName): Fault {
+  return faults[name]
+}
+
+/** Why a fault makes no sense at a statement; undefined where it does. */
+export function senselessness(fault: FaultName, statement: Sighting): string | undefined {
+  if (fault === 'deaf' && !statement.isAboutWaking) return 'It wakes nobody and does not listen.'
+  const isLeaseless = !statement.roles.has('worker')
+  if (isLeaseless && (fault === 'freeze' || fault === 'stall-before' || fault === 'stall-after'))
+    return 'Its sender holds no lease that could run out; it would only be late.'
+  return undefined
+}

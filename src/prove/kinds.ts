@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { PermanentError } from '../errors/errors.ts'
+import { type AnyJob, defineJob, type StageContext } from '../job/define.ts'
+
+/** What a handler did, told to the prover at once: who ran which attempt, when, and what it is going to return. */
+export interface Effect {
+  what: 'started' | 'ended'
+  jobId: string
+  stage: string
+  attempt: number
+  /** Names this one run of the handler; the output carries it. */
+  token: string
+  /** By the monotonic clock, which all processes of a machine share. */
+  atMs: number
+  /** Why its signal fired, if it ended for that. */
+  reason?: string
+}
+
+/** Where effects go. */
+export type Tell = (effect: Effect) => void
+
+/** What every stage of the prover returns. */
+export interface Output {
+  token: string
+  attempt: number
+}
+
+const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
+let runs = 0
+
+type Context = Pick<StageContext, 'job' | 'stage' | 'attempt' | 'signal' | 'progress' | 'log'>
+
+/** Runs a handler under the prover's eyes. */
+function seen(tell: Tell, handler: (ctx: Context) => Promise<unknown> | unknown) {
+  return async (ctx: Context): Promise<Output> => {
+    runs += 1
+    const token = `${process.pid}-${runs}`
+    const facts = { jobId: ctx.job.id, stage: ctx.stage, attempt: ctx.attempt, token }
+    let isOver = false
+    const end = (reason?: string) => {
+      if (!isOver) tell({ what: 'ended', ...facts, atMs: monotonicMs(), ...(reason && { reason }) })
+      isOver = true
+    }
+    tell({ what: 'started', ...facts, atMs: monotonicMs() })
+    // its signal is the promise: from here on, whatever the handler does is the handler's own fault
+    ctx.signal.addEventListener('abort', () => end(String((ctx.signal.reason as { reason?: string })?.reason)))
+    try {
+      await handler(ctx)
+      return { token, attempt: ctx.attempt }
+    } finally {
+      end()
+    }
+  }
+}
+
+/** How long the kinds take. */
+export const times = { patientMs: 700, chattyMs: 250, stubbornMs: 350 }
+
+/** The kinds that a proof runs: each provokes other statements. */
+export function proverKinds(tell: Tell): Record<string, AnyJob> {
+  const ok = seen(tell, () => {})
+  const doomed = seen(tell, () => {
+    throw new PermanentError('This kind always fails.')
+  })
+  const all: AnyJob[] = [
+    defineJob('short', { run: ok }),
+    defineJob('staged', {
+      stages: [
+        { name: 'first', run: ok },
+        { name: 'second', run: ok },
+      ],
+    }),
+    defineJob('flaky', {
+      run: seen(tell, ({ attempt }) => {
+        if (attempt === 1) throw new Error('The first attempt fails.')
+      }),
+    }),
+    defineJob('doomed', { run: doomed }),
+    defineJob('usable', {
+      stages: [
+        { name: 'needed', run: ok },
+        { name: 'extra', optional: true, run: doomed },
+      ],
+    }),
+    defineJob('chatty', { run: seen(tell, chat) }),
+    defineJob('patient', { run: seen(tell, ({ signal }) => sleep(times.patientMs, undefined, { signal })) }),
+    defineJob('stubborn', { run: seen(tell, beStubborn) }),
+    defineJob('poison', { crashBudget: 2, run: seen(tell, () => process.kill(process.pid, 'SIGKILL')) }),
+  ]
+  return Object.fromEntries(all.map((job) => [job.kind, job]))
+}
+
+async function chat({ progress, log, signal }: Context): Promise<void> {
+  for (let done = 1; done <= 5 && !signal.aborted; done++) {
+    progress(done, 5, `part ${done}`)
+    log('a part is done', { done })
+    await sleep(times.chattyMs / 5)
+  }
+}
+
+/** Takes no notice of its signal: what it reports after a cancel has to be refused. */
+async function beStubborn({ progress, log, signal }: Context): Promise<void> {
+  const until = performance.now() + 5_000
+  while (!signal.aborted && performance.now() < until) await sleep(10)
+  progress(1)
+  log('still at it')
+  await sleep(times.stubbornMs)
+}

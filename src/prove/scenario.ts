@@ -1,0 +1,126 @@
+import { pause } from '../service/service.ts'
+import type { Case } from './case.ts'
+import { eventually } from './deadline.ts'
+import type { FaultName } from './faults.ts'
+
+/** What goes on in a cell while the fault strikes. A statement is tried in the first scenario in which it occurs. */
+export interface Scenario {
+  readonly name: string
+  /** Why it is there: the statements that it provokes. */
+  readonly provokes: string
+  /** Whether it starts from a database without a schema. */
+  readonly isBlank?: true
+  /** A fault that must come first, or the statement would never be sent. */
+  readonly prelude?: { statement: string; fault: FaultName }
+  run(on: Case): Promise<void>
+}
+
+const waitMs = 15_000
+
+async function manned(on: Case): Promise<void> {
+  await Promise.all([
+    on.crew.fill('submitter', 'submitter'),
+    on.crew.fill('worker-1', 'worker'),
+    on.crew.fill('worker-2', 'worker'),
+  ])
+}
+
+const work: Scenario = {
+  name: 'work',
+  provokes: 'whatever happens in a day of a system that is well',
+  async run(on) {
+    await manned(on)
+    const kinds = ['short', 'staged', 'flaky', 'doomed', 'usable', 'chatty', 'patient', 'stubborn']
+    const [short] = await Promise.all([
+      on.submit('short'),
+      ...on.shuffled(kinds).map((kind) => on.submit(kind)),
+      on.submitMany('short', 3),
+    ])
+    await Promise.all([
+      on.submitAgain(short),
+      cancelStubborn(on),
+      redoDoomed(on),
+      on.crew.order({ do: 'look', id: short }),
+      on.crew.order({ do: 'pause' }),
+      on.crew.order({ do: 'await', id: short }),
+    ])
+  },
+}
+
+async function cancelStubborn(on: Case): Promise<void> {
+  const id = on.idOf('stubborn')
+  await eventually(() => on.crew.effects.some((effect) => effect.jobId === id), {
+    ms: waitMs,
+    what: 'the stubborn handler had started',
+  })
+  await on.move('cancel', id, ['cancelled'])
+}
+
+async function redoDoomed(on: Case): Promise<void> {
+  const id = on.idOf('doomed')
+  await on.untilFinal([id], waitMs)
+  // after an ambiguous answer it may be anywhere on its second round
+  await on.move('redo', id, ['queued', 'running', 'failed'])
+}
+
+const stop: Scenario = {
+  name: 'stop',
+  provokes: 'an orderly stop in the middle of work: release, close, the lead given up',
+  async run(on) {
+    await manned(on)
+    const ids = await Promise.all([on.submit('patient'), on.submit('patient'), on.submit('short')])
+    const started = await eventually(() => on.crew.effects.find((effect) => effect.jobId === ids[0]), {
+      ms: waitMs,
+      what: 'the patient handler had started',
+    })
+    const runs = (seat: string) => started.token.startsWith(`${on.crew.at(seat)?.member.pid}-`)
+    for (const seat of runs('worker-2') ? ['worker-2', 'worker-1'] : ['worker-1', 'worker-2'])
+      await on.crew.relieve(seat)
+  },
+}
+
+const crash: Scenario = {
+  name: 'crash',
+  provokes: 'a job that kills its workers: taken back by their supervisor, revived by the leader, quarantined',
+  async run(on) {
+    await manned(on)
+    await Promise.all([on.submit('poison'), on.submit('patient'), on.submit('short')])
+    const pid = await eventually(() => [...on.crew.killed][0], { ms: waitMs, what: 'the poison had killed its worker' })
+    await on.crew.order({ do: 'reclaim', pid })
+    await on.untilFinal([on.idOf('poison')], waitMs)
+  },
+}
+
+const ambiguous: Scenario = {
+  name: 'ambiguous',
+  provokes: 'the question whether a settle whose answer was lost has been carried out',
+  prelude: { statement: 'job.finish', fault: 'cut-after' },
+  async run(on) {
+    await manned(on)
+    await Promise.all([on.submit('short'), on.submit('patient')])
+  },
+}
+
+const idle: Scenario = {
+  name: 'idle',
+  provokes: 'what happens when nothing happens: the bus is probed every five seconds',
+  async run(on) {
+    await manned(on)
+    await on.submit('short')
+    await pause(5_500)
+  },
+}
+
+const migrations: Scenario = {
+  name: 'migrate',
+  provokes: 'the first start on an empty database, by two processes at once',
+  isBlank: true,
+  async run(on) {
+    await Promise.all([on.crew.fill('migrator-1', 'migrator'), on.crew.fill('migrator-2', 'migrator')])
+    await manned(on)
+    await on.submit('short')
+  },
+}
+
+/** All scenarios, the cheapest first. */
+export const scenarios: readonly Scenario[] = [work, stop, crash, ambiguous, idle, migrations]

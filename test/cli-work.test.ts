@@ -1,0 +1,114 @@
+import { defineJob } from 'holdfast'
+import { describe } from 'vitest'
+import { allGone, call, library, moduleOf, type Running, run } from './cli/command.ts'
+import { expect, test, until } from './fixtures.ts'
+
+const nap = `
+  import { defineJob } from ${JSON.stringify(library)}
+  export const nap = defineJob('nap', {
+    run: ({ input, signal }) => new Promise((resolve, reject) => {
+      const timer = setTimeout(() => resolve('slept'), input.ms)
+      if (input.isDeaf) return
+      signal.addEventListener('abort', () => { clearTimeout(timer); reject(signal.reason) })
+    }),
+  })
+  export const crash = defineJob('crash', { run: ({ attempt }) => (attempt === 1 ? process.exit(7) : 'survived') })`
+
+// the handlers are in the module; here only the names matter
+const named = (kind: string) => defineJob(kind, { run: () => null })
+
+/** The worker processes so far, once there were so many. */
+async function workersOf(work: Running, count: number): Promise<number[]> {
+  const pids = () => [...work.output().matchAll(/Worker process (\d+) works/g)].map(([, pid]) => Number(pid))
+  await until(() => pids().length >= count, `${count} worker processes`)
+  return pids()
+}
+
+describe('a module that cannot be used', () => {
+  const modules: [name: string, file: string, code: string, why: RegExp][] = [
+    ['throws', 'jobs.mjs', 'throw new Error("no licence")', /it failed while it was loaded: no licence\./],
+    ['does not parse', 'jobs.mjs', 'export const = 1', /it failed while it was loaded: /],
+    ['exports no job', 'jobs.mjs', 'export const a = { kind: 1 }', /it exports no job; export what defineJob returned/],
+    ['is TypeScript', 'jobs.ts', 'export const a: number = 1', /cannot load TypeScript by itself; compile it .* tsx/],
+    ['leaves', 'jobs.mjs', 'process.exit(3)', /A worker process ended with code 3 before it could work\./],
+  ]
+  test.for(modules)('one that %s is refused by name', async ([, file, code, why], { url }) => {
+    const module = await moduleOf(code, file)
+    const result = await call(['work', module, '--processes', '1'], { env: { HOLDFAST_URL: url } })
+    expect(result.stderr).toMatch(why)
+    expect(result.stderr).toMatch(/^error (module_invalid: The module .*jobs\.m?[jt]s cannot be used|not_running)/m)
+    expect(result.code).toBe(1)
+  })
+
+  test('one that does not exist is refused by name', async ({ url }) => {
+    const { code, stderr } = await call(['work', 'none.mjs', '--url', url, '--processes', '2'])
+    expect(stderr).toMatch(/^error module_invalid: The module .*none\.mjs cannot be used: there is no such file\.\n$/)
+    expect(code).toBe(1)
+  })
+})
+
+test('work runs in processes that carry the name of their supervisor, and drains on SIGTERM', async ({
+  hf,
+  url,
+  query,
+}) => {
+  const work = run(['work', await moduleOf(nap), '--processes', '2', '--url', url])
+  const pids = await workersOf(work, 2)
+  const sessions = await query('select pid, supervisor from holdfast.session where ended_at is null order by pid')
+  expect(sessions.map(({ pid }) => pid)).toEqual(pids.toSorted((a, b) => a - b))
+  expect(new Set(sessions.map(({ supervisor }) => supervisor)).size).toBe(1)
+  expect(sessions[0]?.supervisor).toMatch(/^[0-9a-f-]{36}$/)
+  const { id } = await hf.submit(named('nap'), { ms: 600, isDeaf: true } as never)
+  await until(async () => (await hf.get(id))?.state === 'running', 'a job that runs')
+  work.signal('SIGTERM')
+  expect(await work.exited).toBe(0)
+  expect(work.output()).toMatch(/Stopping: .*\n[\s\S]*Stopped\.\n$/)
+  expect(await hf.get(id)).toMatchObject({ state: 'succeeded', outputs: { run: 'slept' } })
+  expect(await query('select from holdfast.session where ended_at is null')).toHaveLength(0)
+  await allGone(pids)
+})
+
+test('a worker process that crashes is followed by another, and its job is taken back at once', async ({
+  hf,
+  url,
+  query,
+}) => {
+  const work = run(['work', await moduleOf(nap), '--processes', '1', '--url', url])
+  await workersOf(work, 1)
+  const job = await hf.submit(named('crash'), {} as never)
+  await work.says(/Worker process \d+ ended with code 7; another one starts in 200 ms\./)
+  expect(await job.result({ timeout: 10_000 })).toMatchObject({ state: 'succeeded', output: 'survived' })
+  expect(await query("select from holdfast.event where type = 'job.revived'")).toHaveLength(1)
+  const [, second] = await workersOf(work, 2)
+  process.kill(second as number, 'SIGKILL')
+  await work.says(/was ended by SIGKILL; another one starts in 400 ms\./)
+  await workersOf(work, 3)
+  work.signalGroup('SIGINT')
+  expect(await work.exited).toBe(0)
+})
+
+test('a second signal ends the worker processes at once', async ({ hf, url }) => {
+  const work = run(['work', await moduleOf(nap), '--processes', '1', '--url', url])
+  const pids = await workersOf(work, 1)
+  const { id } = await hf.submit(named('nap'), { ms: 60_000, isDeaf: true } as never)
+  await until(async () => (await hf.get(id))?.state === 'running', 'a job that runs')
+  work.signal('SIGTERM')
+  await work.says(/Stopping/)
+  // one signal may arrive twice; a wish to hurry comes later
+  const firstAtMs = performance.now()
+  await until(() => performance.now() - firstAtMs > 600)
+  work.signal('SIGTERM')
+  expect(await work.exited).toBe(1)
+  await allGone(pids)
+})
+
+test('worker processes end when their supervisor is killed, and give back what they run', async ({ hf, url }) => {
+  const work = run(['work', await moduleOf(nap), '--processes', '1', '--url', url, '--drain-ms', '100'])
+  const pids = await workersOf(work, 1)
+  const { id } = await hf.submit(named('nap'), { ms: 60_000 } as never)
+  await until(async () => (await hf.get(id))?.state === 'running', 'a job that runs')
+  work.signal('SIGKILL')
+  await work.exited
+  await allGone(pids)
+  expect(await hf.get(id)).toMatchObject({ state: 'queued', failures: 0, crashes: 0 })
+})

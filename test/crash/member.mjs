@@ -1,0 +1,116 @@
+// A program that works or reaps, for tests that kill, freeze and wake it. It writes one JSON line per thing that happens
+// and takes one JSON line per order. Its settings come by environment, as those of any process do.
+import { existsSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { connect, defineJob } from 'holdfast'
+
+const { role, kinds } = JSON.parse(process.argv[2])
+const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
+const told = ({ job, attempt, stage }) => ({ id: job.id, attempt, stage })
+
+// what the test has let go, by the input's `name`
+const opened = new Map()
+function gateOf(name) {
+  if (!opened.has(name)) {
+    let open
+    const promise = new Promise((resolve) => {
+      open = resolve
+    })
+    opened.set(name, { promise, open })
+  }
+  return opened.get(name)
+}
+
+/** Waits until the test lets it go, or until its signal fires. */
+async function hold(ctx) {
+  tell({ started: told(ctx) })
+  const aborted = new Promise((_, reject) => {
+    ctx.signal.addEventListener('abort', () => {
+      tell({ aborted: { ...told(ctx), reason: ctx.signal.reason.reason } })
+      reject(ctx.signal.reason)
+    })
+  })
+  await Promise.race([gateOf(ctx.input?.name ?? 'all').promise, aborted])
+  return { by: process.pid, attempt: ctx.attempt, outputs: ctx.outputs ?? null }
+}
+
+/** Takes no notice of its signal but to write whatever a handler can write. */
+async function stubborn(ctx) {
+  tell({ started: told(ctx) })
+  await Promise.race([
+    gateOf(ctx.input?.name ?? 'all').promise,
+    new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)),
+  ])
+  if (ctx.signal.aborted) tell({ aborted: { ...told(ctx), reason: ctx.signal.reason.reason } })
+  ctx.progress(7, 10)
+  ctx.log('a line by a worker that may have lost its lease')
+  return { by: process.pid }
+}
+
+/** Blocks the whole process until a file appears. */
+function block(ctx) {
+  tell({ started: told(ctx) })
+  const cell = new Int32Array(new SharedArrayBuffer(4))
+  while (!existsSync(ctx.input.file)) Atomics.wait(cell, 0, 0, 20)
+  return { by: process.pid }
+}
+
+async function flaky(ctx) {
+  tell({ started: told(ctx) })
+  if (ctx.attempt === 1) throw new Error('It broke.')
+  return { by: process.pid }
+}
+
+/** Ends its process as the harshest of crashes does, once the test lets it. */
+async function killer(ctx) {
+  tell({ started: told(ctx) })
+  await gateOf(ctx.input?.name ?? 'all').promise
+  process.kill(process.pid, 'SIGKILL')
+  await new Promise(() => {})
+}
+
+const hour = 3_600_000
+const all = {
+  hold: defineJob('hold', { timeoutMs: hour, retries: 0, run: hold }),
+  staged: defineJob('staged', {
+    stages: [
+      { name: 'one', run: (ctx) => hold({ ...ctx, input: { name: 'one' } }) },
+      { name: 'two', run: (ctx) => hold(ctx) },
+    ],
+  }),
+  stubborn: defineJob('stubborn', { timeoutMs: hour, run: stubborn }),
+  block: defineJob('block', { timeoutMs: 200, run: block }),
+  flaky: defineJob('flaky', { retries: 1, backoff: { baseMs: 1_500, factor: 1 }, run: flaky }),
+  killer: defineJob('killer', { timeoutMs: hour, run: killer }),
+}
+
+const log = Object.fromEntries(
+  ['debug', 'info', 'warn', 'error'].map((level) => [
+    level,
+    (facts, message) => level !== 'debug' && tell({ log: message, level, ...facts, err: facts.err?.message }),
+  ]),
+)
+
+const hf = await connect({
+  jobs: (kinds ?? Object.keys(all)).map((kind) => all[kind]),
+  supervisor: process.env.MEMBER_SUPERVISOR,
+  log,
+})
+let running
+if (role === 'work') running = await hf.work()
+if (role === 'reap') running = await hf.reap()
+tell({ ready: { session: running?.sessionId?.() ?? null } })
+
+async function obey({ open, submit, stop, ask }) {
+  if (open) gateOf(open).open()
+  if (ask === 'metrics') tell({ metrics: await hf.metrics() })
+  if (ask === 'term') tell({ term: running.term() })
+  if (submit) tell({ submitted: (await hf.submit(all[submit.kind], submit.input)).id })
+  if (stop) {
+    tell({ stopping: true })
+    await hf.close()
+    tell({ stopped: true })
+    process.exit(0)
+  }
+}
+createInterface({ input: process.stdin }).on('line', (line) => void obey(JSON.parse(line)))

@@ -1,0 +1,135 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import ts from 'typescript'
+import { expect, test } from 'vitest'
+import { settingNames } from '#holdfast/config/settings'
+import { metricTable } from '#holdfast/engine/metrics'
+import { errorCodes } from '#holdfast/errors/errors'
+import { allMoves, allStates, announces } from '#holdfast/job/machine'
+import { orphans } from '#holdfast/reaper/orphans'
+import { removeEmbedded } from '#holdfast/store/embedded/embedded'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const pages = [
+  ...readdirSync(root).filter((name) => name.endsWith('.md')),
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name.replaceAll('\\', '/')}`),
+]
+
+/** The first column of the table that begins with this head, without its backticks. */
+function firstColumn(page: string, head: string): string[] {
+  const [, table = ''] = read(page).split(`| ${head} |`)
+  const rows = table.slice(table.indexOf('\n') + 1).split('\n')
+  const end = rows.findIndex((row) => !row.startsWith('|'))
+  return rows.slice(1, end).map((row) => (row.split('|')[1] as string).trim().replaceAll('`', ''))
+}
+
+test.for([
+  ['docs/reference/settings.md', 'setting', settingNames],
+  ['docs/reference/errors.md', 'code', Object.keys(errorCodes)],
+  ['docs/reference/states.md', 'state', allStates],
+  ['docs/reference/states.md', 'move', allMoves],
+  ['docs/reference/events.md', 'event', allMoves.map(announces).filter((type) => type !== null)],
+  ['docs/reference/metrics.md', 'metric', Object.keys(metricTable)],
+  ['docs/recovery.md', 'class', Object.keys(orphans)],
+] as const)('%s lists every %s of the code, and no other', ([page, head, names]) => {
+  expect(firstColumn(page, head)).toEqual(names)
+})
+
+test('every event is described with what its data holds', () => {
+  const described = read('docs/reference/events.md').split('| event | `data` |')[1] ?? ''
+  const told = [...described.matchAll(/`(job\.\w+)`/g)].map(([, type]) => type)
+  expect(told).toEqual(expect.arrayContaining(allMoves.map(announces).filter((type) => type !== null)))
+})
+
+/** How a heading is addressed. */
+function anchorOf(heading: string): string {
+  return heading
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-')
+}
+
+function withoutCode(text: string): string {
+  return text.replace(/^```[\s\S]*?^```$/gm, '').replace(/`[^`\n]*`/g, '')
+}
+
+function brokenLinks(page: string): string[] {
+  const links = [...withoutCode(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link as string)
+  return links.filter((link) => {
+    if (/^[a-z]+:/.test(link)) return false
+    const [path = '', anchor] = link.split('#')
+    const target = path === '' ? join(root, page) : resolve(root, dirname(page), path)
+    if (!existsSync(target)) return true
+    if (anchor === undefined) return false
+    const headings = [...readFileSync(target, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, text]) =>
+      anchorOf(text as string),
+    )
+    return !headings.includes(anchor)
+  })
+}
+
+test.for(pages)('every link of %s leads somewhere', (page) => {
+  expect(brokenLinks(page)).toEqual([])
+})
+
+function examplesOf(page: string, language: string): string[] {
+  return [...read(page).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)]
+    .filter(([, name]) => name === language)
+    .map(([, , text]) => text as string)
+}
+
+test('the examples compile, all of a page together', { timeout: 120_000 }, () => {
+  const modules = new Map(
+    pages.map((page) => [
+      join(root, `${page.replaceAll('/', '-')}.ts`),
+      `${examplesOf(page, 'ts').join('\n')}\nexport {}`,
+    ]),
+  )
+  const options: ts.CompilerOptions = {
+    target: ts.ScriptTarget.ES2023,
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    types: ['node'],
+    strict: true,
+    skipLibCheck: true,
+    noEmit: true,
+  }
+  const host = ts.createCompilerHost(options)
+  const { fileExists, readFile, getSourceFile } = host
+  host.fileExists = (path) => modules.has(path) || fileExists(path)
+  host.readFile = (path) => modules.get(path) ?? readFile(path)
+  host.getSourceFile = (path, languageVersion, ...rest) => {
+    const text = modules.get(path)
+    return text === undefined
+      ? getSourceFile(path, languageVersion, ...rest)
+      : ts.createSourceFile(path, text, languageVersion)
+  }
+  const program = ts.createProgram([...modules.keys()], options, host)
+  const problems = ts.getPreEmitDiagnostics(program).map(({ file, start = 0, messageText }) => {
+    const line = file?.text.slice(0, start).split('\n').length
+    return `${file?.fileName.slice(root.length)}:${line} ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
+  })
+  expect(problems).toEqual([])
+})
+
+test('the example of the README is the file in examples/, and prints what it says', async () => {
+  const [shown] = examplesOf('README.md', 'js')
+  expect(shown).toBe(read('examples/hello.mjs'))
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-hello-'))
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'examples/hello.mjs')], { cwd: folder })
+    expect(shown).toContain(`console.log(output) // ${stdout.trim()}`)
+  } finally {
+    await removeEmbedded(join(folder, '.holdfast-hello'))
+    await rm(folder, { recursive: true, force: true })
+  }
+})

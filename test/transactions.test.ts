@@ -1,0 +1,108 @@
+import { drizzle } from 'drizzle-orm/node-postgres'
+import { defineJob } from 'holdfast'
+import { fromDrizzle } from 'holdfast/drizzle'
+import { fromKysely } from 'holdfast/kysely'
+import { Kysely, PostgresDialect, sql } from 'kysely'
+import type pg from 'pg'
+import type { Queryable } from '#holdfast/store/store'
+import { expect, test, until } from './fixtures.ts'
+
+const greet = defineJob('greet', { run: () => 'hello' })
+
+type InTransaction = (work: (tx: Queryable) => Promise<void>) => Promise<void>
+
+const libraries: Record<string, (pool: pg.Pool) => InTransaction> = {
+  pg: (pool) => async (work) => {
+    const client = await pool.connect()
+    try {
+      await client.query('begin')
+      await work(client)
+      await client.query('commit')
+    } catch (error) {
+      await client.query('rollback')
+      throw error
+    } finally {
+      client.release()
+    }
+  },
+  Kysely: (pool) => (work) =>
+    new Kysely<Record<string, never>>({ dialect: new PostgresDialect({ pool }) })
+      .transaction()
+      .execute((trx) => work(fromKysely(trx))),
+  Drizzle: (pool) => (work) => drizzle(pool).transaction((tx) => work(fromDrizzle(tx))),
+}
+
+function transactionsOf(library: string, pool: pg.Pool): InTransaction {
+  return (libraries[library] as (pool: pg.Pool) => InTransaction)(pool)
+}
+
+test.for(Object.keys(libraries))(
+  'a job submitted in a %s transaction exists if and only if it commits',
+  async (library, { pool, hf, query }) => {
+    const inTransaction = transactionsOf(library, pool)
+    const failing = inTransaction(async (tx) => {
+      await hf.submit(greet, null, { tx, key: 'k' })
+      await hf.submitMany(greet, [{ input: 1 }, { input: 2 }], { tx })
+      throw new Error('the caller changed its mind')
+    })
+    await expect(failing).rejects.toThrow('changed its mind')
+    for (const table of ['live_job', 'job_payload', 'job_key', 'event'])
+      expect(await query(`select count(*)::int as n from holdfast.${table}`)).toEqual([{ n: 0 }])
+
+    let id = ''
+    await inTransaction(async (tx) => {
+      const handle = await hf.submit(greet, { a: ["it's", '$1', null] }, { tx, key: 'k', meta: { n: 1 } })
+      id = handle.id
+      expect(await hf.get(id)).toBe(null)
+    })
+    expect(await hf.get(id)).toMatchObject({ state: 'queued', input: { a: ["it's", '$1', null] }, meta: { n: 1 } })
+  },
+)
+
+test.for(Object.keys(libraries))(
+  'the commit of a %s transaction wakes a worker',
+  async (library, { pool, open, query }) => {
+    // a poll so rare that only the wake-up can be in time
+    const hf = await open({ jobs: [greet], pollMs: 60_000 })
+    await hf.work()
+    const inTransaction = transactionsOf(library, pool)
+    for (let round = 0; round < 3; round++) {
+      await until(
+        async () => (await query('select from holdfast.session where wants_wake')).length === 1,
+        'the worker is idle',
+      )
+      let id = ''
+      await inTransaction(async (tx) => {
+        id = (await hf.submit(greet, null, { tx })).id
+      })
+      expect(await hf.handle(id, greet).result()).toMatchObject({ output: 'hello' })
+    }
+  },
+)
+
+test('a key taken inside a transaction that rolls back is free again, and who waited for it gets it', async ({
+  pool,
+  hf,
+}) => {
+  const inTransaction = transactionsOf('pg', pool)
+  let waiting: Promise<{ isNew: boolean }> | undefined
+  await inTransaction(async (tx) => {
+    await hf.submit(greet, 1, { tx, key: 'k' })
+    waiting = hf.submit(greet, 2, { key: 'k' })
+    throw new Error('undone')
+  }).catch(() => {})
+  expect(await waiting).toMatchObject({ isNew: true })
+})
+
+test("a job and the caller's own rows are one transaction", async ({ pool, hf, query }) => {
+  await query('create table invoice (id int primary key)')
+  const db = new Kysely<Record<string, never>>({ dialect: new PostgresDialect({ pool }) })
+  const submitBoth = (id: number) =>
+    db.transaction().execute(async (trx) => {
+      await hf.submit(greet, { id }, { tx: fromKysely(trx) })
+      await sql`insert into invoice (id) values (${id})`.execute(trx)
+    })
+  await submitBoth(1)
+  await expect(submitBoth(1)).rejects.toThrow(/duplicate key/)
+  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+})
