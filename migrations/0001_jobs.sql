@@ -108,7 +108,6 @@ create table holdfast.kind (
   priority smallint not null,
   crash_budget smallint not null,
   stages json not null,
-  input_schema json,
   seen_at timestamptz not null default now()
 );
 

@@ -19,6 +19,7 @@ export const sections = {
   events,
   metrics,
   invariants,
+  faults,
   cli,
 }
 
@@ -95,6 +96,14 @@ async function events() {
   return table(
     ['event', 'move', 'by', 'the job becomes'],
     told.map((name) => [code(moves[name].announces), name, moves[name].by, moves[name].to.map(code).join(' or ')]),
+  )
+}
+
+async function faults() {
+  const { faults } = await built('prove/faults')
+  return table(
+    ['fault', 'what it does', 'bounded by'],
+    Object.entries(faults).map(([name, { does, rung }]) => [code(name), does, rung]),
   )
 }
 

@@ -99,6 +99,7 @@ describe('dev in one folder, from its first start on', () => {
     const dev = startDev(folder)
     await dev.says(/Submitted: /)
     const pids = await pidsOf(dev, folder)
+    await finals(folder, 10) // what runs when its worker is killed is the reaper's to move on, in its own time
     dev.signal('SIGKILL')
     const next = startDev(folder)
     await next.says(/Submitted: receipt-2002\.txt\./)
@@ -128,6 +129,20 @@ test('two of them in two folders run side by side', async () => {
   expect(one?.map(({ id }) => id)).not.toContain(other?.[0]?.id)
   for (const dev of devs) dev.signalGroup('SIGINT')
   expect(await Promise.all(devs.map((dev) => dev.exited))).toEqual([0, 0])
+})
+
+test('Ctrl-C in the middle of the first start ends it cleanly, and the next start works', async () => {
+  const folder = await newFolder()
+  onTestFinished(() => removeFolder(folder))
+  const dev = startDev(folder)
+  await dev.says(/Starting the embedded Postgres/)
+  dev.signalGroup('SIGINT')
+  expect(await dev.exited).toBe(0)
+  expect(dev.output()).toMatch(/Stopped\. The data stays/)
+  const next = startDev(folder)
+  await next.says(/Submitted: delivery-4001\.txt/)
+  next.signalGroup('SIGINT')
+  expect(await next.exited).toBe(0)
 })
 
 test('a module that cannot be used stops the start, and Postgres with it', async () => {

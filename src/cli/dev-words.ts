@@ -41,7 +41,7 @@ export function banner({ hf, dataDir, pids, isSample }: BannerFacts): string[] {
     '',
     `  ${name('database')} ${withoutPassword(hf.url)}${where ? ` (its password is in ${where}/password)` : ''}`,
     ...(where ? [`  ${name('data')} ${where}`] : []),
-    `  ${name('workers')} ${pids.length} processes (${pids.join(', ')}), ${config.concurrency} handlers each`,
+    `  ${name('workers')} ${pids.length === 1 ? '1 process' : `${pids.length} processes`} (${pids.join(', ')}), ${config.concurrency} handlers each`,
     `  ${name('recovery')} a job whose worker is lost moves again within ${lengthWords(boundOf(config))}`,
     '',
     'In another terminal:',

@@ -46,11 +46,11 @@ async function dev(module: string | undefined, flags: Record<string, unknown>): 
   try {
     await run({ config, module, closers, ending, hurry })
   } catch (error) {
-    failure = { error }
+    // Ctrl-C reaches what we start as well, so a start that was cut short may well fail
+    if (!ending.signal.aborted) failure = { error }
   }
   if (!failure) print('\nStopping: the worker processes finish what they run. Ctrl-C again ends them at once.')
   for (const close of closers.reverse()) await close()
-  ending.forget()
   if (failure) throw failure.error
   print('Stopped. The data stays; the next start finds it again.')
 }

@@ -4,13 +4,15 @@ export interface Ending {
   readonly signal: AbortSignal
   /** Resolves at the first signal. */
   readonly asked: Promise<void>
-  forget(): void
 }
 
 // one Ctrl-C or one `kill` of a process group can arrive twice: from the terminal, and passed on by npm
 const sameMs = 500
 
-/** Listens for the wish to end. A later signal of those in `hurriedBy` means: at once. */
+/**
+ * Listens for the wish to end, until the process does: a signal that comes while the last things are put away must not
+ * cut them short. A later signal of those in `hurriedBy` means: at once.
+ */
 export function listenForEnd(options: { hurriedBy: readonly NodeJS.Signals[]; onHurry: () => void }): Ending {
   const ending = new AbortController()
   let firstAtMs = 0
@@ -25,11 +27,5 @@ export function listenForEnd(options: { hurriedBy: readonly NodeJS.Signals[]; on
   const asked = new Promise<void>((resolve) => ending.signal.addEventListener('abort', () => resolve()))
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
   for (const signal of signals) process.on(signal, hear)
-  return {
-    signal: ending.signal,
-    asked,
-    forget: () => {
-      for (const signal of signals) process.off(signal, hear)
-    },
-  }
+  return { signal: ending.signal, asked }
 }

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { type AnyJob, type InputOf, isName, type JobDefinition } from '../job/define.ts'
 import { type JobId, parseJobId } from '../job/id.ts'
-import { isState, type MoveName, type State } from '../job/machine.ts'
+import { isState, type State } from '../job/machine.ts'
 import { boundOf } from '../reaper/bound.ts'
 import type { Queryable, Store } from '../store/store.ts'
 import { runnerIn } from '../store/store.ts'
@@ -149,10 +149,10 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   }
 
   /** Whether there is no such job or it can't do that now is asked only after the write: before it, the answer may change. */
-  async function explainNothing(id: JobId, move: MoveName, tenant: string | null): Promise<never> {
+  async function explainNothing(id: JobId, move: 'cancel' | 'redo', tenant: string | null): Promise<never> {
     const [now] = await store.run(stateOf, { ids: [id], tenant })
     if (!now) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
-    throw new HoldfastError('move_illegal', `Job ${id} is ${now.state}; it cannot ${move} now.`, {
+    throw new HoldfastError('move_illegal', `Job ${id} is ${now.state}; it cannot be ${move === 'cancel' ? 'cancelled' : 'redone'} now.`, {
       details: { state: now.state },
     })
   }

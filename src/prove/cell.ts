@@ -30,6 +30,8 @@ export interface CellOutcome {
   recoveryMs: number | null
   boundMs: number
   wrongs: string[]
+  /** Whether nothing is wrong but the time that it took. */
+  isOnlyLate: boolean
   /** Whether the statement occurred, so that the fault could strike. */
   hasStruck: boolean
   seconds: number
@@ -78,12 +80,15 @@ export async function runCell(yard: Yard, cell: Cell): Promise<CellOutcome> {
     wrongs,
   })
   const recoveryMs = struck ? await struck.catch((error) => void wrongs.push(messageOf(error))) : undefined
-  if (recoveryMs !== undefined && recoveryMs > boundMs)
+  const isLate = recoveryMs !== undefined && recoveryMs > boundMs
+  const isOnlyLate = isLate && wrongs.length === 0
+  if (isLate)
     wrongs.push(`the jobs that were hit moved again after ${Math.round(recoveryMs)} ms; the bound is ${boundMs} ms`)
   return {
     recoveryMs: recoveryMs ?? null,
     boundMs,
     wrongs,
+    isOnlyLate,
     hasStruck: struck !== undefined && seen.has(cell.statement),
     seconds: (performance.now() - startedMs) / 1000,
   }
@@ -91,11 +96,15 @@ export async function runCell(yard: Yard, cell: Cell): Promise<CellOutcome> {
 
 async function struckBy(yard: Yard, fault: FaultName, on: Case, sprung: Sprung, database: string): Promise<number> {
   const hit = await lookAtHit(on, sprung)
-  const atMs = performance.now()
-  const moved = untilMoved(on, hit).then(() => performance.now() - atMs)
+  let sinceMs = performance.now()
+  const moved = untilMoved(on, hit).then(() => performance.now())
   moved.catch(() => {})
-  await strike(fault, { on, sprung, hit, restart: () => yard.ground.restart(database) })
-  return moved
+  const restart = async () => {
+    await yard.ground.restart(database)
+    sinceMs = performance.now() // while the server is away, nobody can move anything
+  }
+  await strike(fault, { on, sprung, hit, restart })
+  return Math.max(0, (await moved) - sinceMs)
 }
 
 async function untilMoved(on: Case, hit: Hit): Promise<void> {
@@ -134,13 +143,13 @@ export async function playOut(
   play: Play,
 ): Promise<{ seen: ReadonlyMap<string, Sighting> }> {
   const { ground, pool } = yard
-  const database = await ground.make(scenario.isBlank ? 'empty' : 'migrated')
+  const database = await ground.lend(scenario.isBlank ? 'blank' : 'migrated')
   const traps = makeTraps()
   const urlThrough = (port: number) => throughPort(ground.url(database), port)
   const crew = makeCrew({ pool, traps, target: ground.target, urlThrough, module: yard.module })
   const on = makeCase({ crew, url: () => ground.url(database), random: randomOf(seed, scenario.name) })
   try {
-    if (scenario.prelude) layPrelude(yard, scenario.prelude, traps.lay, on, database)
+    for (const one of scenario.prelude ?? []) layPrelude(yard, one, traps.lay, on, database)
     play.prepare({ lay: traps.lay, on, database })
     await scenario.run(on)
     await play.finish(on)
@@ -152,13 +161,13 @@ export async function playOut(
   await crew.stop()
   play.wrongs.push(...crew.troubles, ...on.troubles)
   await on.close()
-  await ground.drop(database)
+  await ground.takeBack(database)
   return { seen: traps.seen }
 }
 
 function layPrelude(
   yard: Yard,
-  { statement, fault }: NonNullable<Scenario['prelude']>,
+  { statement, fault }: NonNullable<Scenario['prelude']>[number],
   lay: Parameters<Play['prepare']>[0]['lay'],
   on: Case,
   database: string,

@@ -1,22 +1,17 @@
 import { raw, sql, statement } from '../store/sql.ts'
 
 /** Names that the prover makes up itself; nothing from outside gets here. */
-const named = (name: string) => {
-  if (!/^[a-z0-9_]+$/.test(name)) throw new Error(`${name} cannot name a database of a proof.`)
-  return raw(name)
+function checked(name: string): string {
+  if (/^[a-z0-9_]+$/.test(name)) return name
+  throw new Error(`${name} is not a name that a proof uses.`)
 }
+
+const named = (name: string) => raw(checked(name))
 
 /** Makes a database as a copy of another. */
 export const copyDatabase = statement<never>()(
   'prove.copy_database',
   (p: { name: string; template: string }) => sql`create database ${named(p.name)} template ${named(p.template)}`,
-)
-
-/** The same by copying files, which is quicker where the server offers the choice (15 and later). */
-export const copyDatabaseFiles = statement<never>()(
-  'prove.copy_database_files',
-  (p: { name: string; template: string }) => sql`
-  create database ${named(p.name)} template ${named(p.template)} strategy file_copy`,
 )
 
 /** Removes a database, whoever is still connected. */
@@ -32,6 +27,22 @@ export const endConnections = statement<{ pid: number }>()(
   select pid
   from pg_stat_activity
   where datname = current_database() and pid <> pg_backend_pid() and pg_terminate_backend(pid)`,
+)
+
+/** The tables that hold anything but the schema's own history. */
+export const tablesToEmpty = statement<{ name: string }>()(
+  'prove.tables',
+  () => sql`
+  select relname as name
+  from pg_class
+  where relnamespace = 'holdfast'::regnamespace and relkind = 'r' and relname <> 'migration'`,
+)
+
+/** Empties tables, and lets their numbers begin anew. */
+export const emptyTables = statement<never>()(
+  'prove.empty_tables',
+  (p: { names: string[] }) => sql`
+  truncate ${raw(p.names.map((name) => `holdfast.${checked(name)}`).join(', '))} restart identity`,
 )
 
 /** Whether the present database has a Holdfast schema. */

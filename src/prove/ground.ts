@@ -6,12 +6,19 @@ import pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
 import { connectionOptions, describe } from '../store/connection.ts'
 import { type EmbeddedPostgres, removeEmbedded, startEmbedded } from '../store/embedded/embedded.ts'
-import { serverVersion } from '../store/migrate.sql.ts'
 import { migrate } from '../store/migrate.ts'
 import type { Statement } from '../store/sql.ts'
 import { runnerIn } from '../store/store.ts'
 import { type Target, targetOf } from './dial.ts'
-import { copyDatabase, copyDatabaseFiles, dropDatabase, endConnections, hasJobs, hasSchema } from './ground.sql.ts'
+import {
+  copyDatabase,
+  dropDatabase,
+  emptyTables,
+  endConnections,
+  hasJobs,
+  hasSchema,
+  tablesToEmpty,
+} from './ground.sql.ts'
 
 /** A server that proofs stand on. Each cell has a database of its own there. */
 export interface Ground {
@@ -19,9 +26,10 @@ export interface Ground {
   target(): Target
   /** The URL of a database of the server, as it is at this moment. */
   url(database: string): string
-  /** Makes a database: a copy of a migrated one, or an empty one. Answers its name. */
-  make(from: 'migrated' | 'empty'): Promise<string>
-  drop(database: string): Promise<void>
+  /** Gives a database without any rows, migrated or without a schema. Answers its name. */
+  lend(as: 'migrated' | 'blank'): Promise<string>
+  /** Takes a database back. */
+  takeBack(database: string): Promise<void>
   /** Restarts the server, or comes as near to it as it can. */
   restart(database: string): Promise<void>
   /** What a restart is here. */
@@ -64,6 +72,7 @@ export async function embeddedGround(): Promise<Ground> {
   }
 
   return prepared({
+    isOwn: true,
     serverUrl: () => server.url,
     restart,
     restartIs: 'kill -9 of the postmaster, then a new start on the same data',
@@ -81,6 +90,7 @@ export async function givenGround(url: string, options: { isForced: boolean }): 
         'breaks connections. Point --url at a server that nobody else uses, or say --force.',
     )
   const ground = await prepared({
+    isOwn: false,
     serverUrl: () => url,
     restart: (database) => runOnce(ground.url(database), endConnections, {}).then(() => {}),
     restartIs: 'pg_terminate_backend of all connections of the cell, because the server is not ours to kill',
@@ -90,6 +100,7 @@ export async function givenGround(url: string, options: { isForced: boolean }): 
 }
 
 async function prepared(parts: {
+  isOwn: boolean
   serverUrl: () => string
   restart: (database: string) => Promise<void>
   restartIs: string
@@ -98,18 +109,18 @@ async function prepared(parts: {
   const prefix = `holdfast_prove_${randomBytes(4).toString('hex')}`
   const template = `${prefix}_template`
   const standing = new Set<string>()
+  const lent = new Map<string, 'migrated' | 'blank'>()
+  const idle: string[] = []
   let made = 0
   const url = (database: string) => {
     const changed = new URL(parts.serverUrl())
     changed.pathname = `/${database}`
     return changed.href
   }
-  const [version] = await runOnce(parts.serverUrl(), serverVersion, {})
-  const copy = (version?.number ?? 0) >= 150_000 ? copyDatabaseFiles : copyDatabase
 
   async function create(name: string, from: string): Promise<void> {
     standing.add(name)
-    await runOnce(parts.serverUrl(), copy, { name, template: from })
+    await runOnce(parts.serverUrl(), copyDatabase, { name, template: from })
   }
 
   async function drop(name: string): Promise<void> {
@@ -117,22 +128,36 @@ async function prepared(parts: {
     standing.delete(name)
   }
 
+  async function lend(as: 'migrated' | 'blank'): Promise<string> {
+    const used = as === 'migrated' ? idle.pop() : undefined
+    made += used ? 0 : 1
+    const name = used ?? `${prefix}_${made}`
+    if (!used) await create(name, as === 'migrated' ? template : 'template0')
+    lent.set(name, as)
+    return name
+  }
+
+  // emptied rather than dropped: to drop a database the server writes out all it has, which takes longer than a cell
+  async function takeBack(name: string): Promise<void> {
+    if (lent.get(name) === 'blank') return drop(name)
+    await runOnce(url(name), endConnections, {})
+    const tables = await runOnce(url(name), tablesToEmpty, {})
+    await runOnce(url(name), emptyTables, { names: tables.map((table) => table.name) })
+    idle.push(name)
+  }
+
   await create(template, 'template0')
   await migrate(url(template))
   return {
     target: () => targetOf(parts.serverUrl()),
     url,
-    async make(from) {
-      made += 1
-      const name = `${prefix}_${made}`
-      await create(name, from === 'migrated' ? template : 'template0')
-      return name
-    },
-    drop,
+    lend,
+    takeBack,
     restart: parts.restart,
     restartIs: parts.restartIs,
     async stop() {
-      for (const name of standing) await drop(name).catch(() => {})
+      // a server of our own goes with all that is on it
+      if (!parts.isOwn) for (const name of standing) await drop(name).catch(() => {})
       await parts.stop()
     },
   }

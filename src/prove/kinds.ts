@@ -54,7 +54,7 @@ function seen(tell: Tell, handler: (ctx: Context) => Promise<unknown> | unknown)
 }
 
 /** How long the kinds take. */
-export const times = { patientMs: 700, chattyMs: 250, stubbornMs: 350 }
+export const times = { patientMs: 700, chattyMs: 250, stubbornMs: 350, heldMs: 8_000 }
 
 /** The kinds that a proof runs: each provokes other statements. */
 export function proverKinds(tell: Tell): Record<string, AnyJob> {
@@ -84,6 +84,10 @@ export function proverKinds(tell: Tell): Record<string, AnyJob> {
     }),
     defineJob('chatty', { run: seen(tell, chat) }),
     defineJob('patient', { run: seen(tell, ({ signal }) => sleep(times.patientMs, undefined, { signal })) }),
+    // long enough to be at work whenever its worker is stopped; whoever takes it over has it easy
+    defineJob('held', {
+      run: seen(tell, ({ attempt, signal }) => sleep(attempt === 1 ? times.heldMs : 50, undefined, { signal })),
+    }),
     defineJob('stubborn', { run: seen(tell, beStubborn) }),
     defineJob('poison', { crashBudget: 2, run: seen(tell, () => process.kill(process.pid, 'SIGKILL')) }),
   ]

@@ -8,7 +8,7 @@
  * in the matrix (faults that make no sense).
  */
 import { HoldfastError } from '../errors/errors.ts'
-import { runCell, type Yard } from './cell.ts'
+import { type Cell, type CellOutcome, runCell, type Yard } from './cell.ts'
 import { embeddedGround, type Ground, givenGround } from './ground.ts'
 import { inLanes } from './lanes.ts'
 import { makePool } from './member.ts'
@@ -47,6 +47,8 @@ export interface Progress {
 
 const rounds = 3
 
+type Grounds = [main: Ground, second?: Promise<Ground>]
+
 /** Proves, and cleans up whatever it started, however it ends. */
 export async function prove(options: ProveOptions = {}): Promise<ProofReport> {
   const startedMs = performance.now()
@@ -59,14 +61,21 @@ export async function prove(options: ProveOptions = {}): Promise<ProofReport> {
     return await Promise.race([work, interrupted(options.signal)])
   } finally {
     await pool.close()
-    await Promise.all(grounds.map((ground) => ground.stop()))
+    for (const ground of grounds)
+      await Promise.resolve(ground).then(
+        (opened) => opened?.stop(),
+        () => {},
+      )
   }
 }
 
 /** The server of most cells, and one for those that restart it, so that they disturb nobody. */
-async function openGrounds({ url, isForced = false }: ProveOptions): Promise<[Ground, ...Ground[]]> {
+async function openGrounds({ url, isForced = false }: ProveOptions): Promise<Grounds> {
   if (url) return [await givenGround(url, { isForced })]
-  return Promise.all([embeddedGround(), embeddedGround()])
+  const first = await embeddedGround()
+  const second = embeddedGround() // not needed before the survey is done
+  second.catch(() => {})
+  return [first, second]
 }
 
 function interrupted(signal: AbortSignal | undefined): Promise<never> {
@@ -80,7 +89,7 @@ function interrupted(signal: AbortSignal | undefined): Promise<never> {
 async function proveOn(
   options: ProveOptions,
   parts: Omit<Yard, 'ground'>,
-  grounds: [Ground, ...Ground[]],
+  grounds: Grounds,
   startedMs: number,
 ): Promise<ProofReport> {
   const { seed = 1, lanes = 4, isQuick = false } = options
@@ -102,7 +111,7 @@ async function proveOn(
 async function breakAll(
   { lanes = 4, onProgress }: ProveOptions,
   parts: Omit<Yard, 'ground'>,
-  [main, second]: [Ground, ...Ground[]],
+  [main, second]: Grounds,
   places: Place[],
 ): Promise<Tried[]> {
   const cells = places.flatMap((place) => ('cell' in place ? place.cell : []))
@@ -112,14 +121,27 @@ async function breakAll(
     const last = tried.at(-1)
     onProgress?.({ phase: 'breaking', done: tried.length, total: cells.length, failed, ...(last && { last }) })
   }
-  const run = (ground: Ground) => async (cell: (typeof cells)[number]) => {
+  const run = async (cell: Cell, ground: Ground) => {
     tried.push({ cell, outcome: await runCell({ ...parts, ground }, cell) })
     report()
   }
   report()
-  const restarting = second ? cells.filter(({ fault }) => fault === 'restart') : []
-  const others = cells.filter((cell) => !restarting.includes(cell))
-  const restartLane = inLanes(restarting, 1, run(second ?? main))
-  await Promise.all([inLanes(others, restarting.length > 0 ? lanes - 1 : lanes, run(main)), restartLane])
-  return tried
+  const groundOf = async (cell: Cell) => (cell.fault === 'restart' && second ? await second : main)
+  const apart = second ? cells.filter(({ fault }) => fault === 'restart') : []
+  const together = cells.filter((cell) => !apart.includes(cell))
+  await Promise.all([
+    inLanes(together, apart.length > 0 ? lanes - 1 : lanes, (cell) => run(cell, main)),
+    inLanes(apart, 1, async (cell) => run(cell, await groundOf(cell))),
+  ])
+  return tryLateOnesAlone(tried, async (cell) => runCell({ ...parts, ground: await groundOf(cell) }, cell))
+}
+
+/** A machine that runs many cells at once may be late by itself; whoever is late alone has no excuse. */
+async function tryLateOnesAlone(tried: Tried[], again: (cell: Cell) => Promise<CellOutcome>): Promise<Tried[]> {
+  const all: Tried[] = []
+  for (const one of tried)
+    all.push(
+      one.outcome.isOnlyLate ? { cell: one.cell, outcome: await again(one.cell), lateMs: one.outcome.recoveryMs } : one,
+    )
+  return all
 }

@@ -8,6 +8,8 @@ import { cellConfig, cellSettings } from './settings.ts'
 export interface Tried {
   cell: Cell
   outcome: CellOutcome
+  /** How long it took among others, where that was past its bound, so that it was tried once more alone. */
+  lateMs?: number | null
 }
 
 /** What stands in one place of the matrix. */
@@ -33,6 +35,8 @@ export interface ProofReport {
   matrix: Record<string, Partial<Record<FaultName, Entry>>>
   /** Declared statements that no scenario provokes; each is a violation. */
   notCovered: string[]
+  /** Cells that were late among others; what counts is how they did alone. */
+  late: { cell: string; seed: number; recoveryMs: number; aloneMs: number | null }[]
   isQuick: boolean
   restartIs: string
   settings: typeof cellSettings
@@ -72,6 +76,7 @@ export function reportOf(facts: {
     boundMs: boundOf(cellConfig()),
     matrix: matrixOf(facts.places, tried),
     notCovered: survey.notCovered,
+    late: tried.filter(({ lateMs }) => lateMs != null).map(lateOf),
     isQuick: facts.isQuick,
     restartIs: facts.restartIs,
     settings: cellSettings,
@@ -84,8 +89,17 @@ function isPassed({ outcome }: Tried): boolean {
   return outcome.wrongs.length === 0
 }
 
+function nameOf({ statement, fault, occurrence }: Cell): string {
+  return `${statement} × ${fault} × ${occurrence}`
+}
+
+function lateOf({ cell, outcome, lateMs }: Tried): ProofReport['late'][number] {
+  const aloneMs = outcome.recoveryMs === null ? null : Math.round(outcome.recoveryMs)
+  return { cell: nameOf(cell), seed: cell.seed, recoveryMs: Math.round(lateMs ?? 0), aloneMs }
+}
+
 function violationOf({ cell, outcome }: Tried): ProofViolation {
-  const name = `${cell.statement} × ${cell.fault} × ${cell.occurrence}`
+  const name = nameOf(cell)
   return {
     cell: name,
     seed: cell.seed,
@@ -128,6 +142,10 @@ export function textOf(report: ProofReport): string {
     `${report.passed} of ${report.cells} cells passed in ${report.seconds} s (seed ${report.seed}).`,
     `Recovered in p50 ${ms(recoveryMs.p50)}, p99 ${ms(recoveryMs.p99)}, max ${ms(recoveryMs.max)}; the bound under these settings is ${boundMs} ms.`,
     `A restart is ${report.restartIs}.`,
+    ...report.late.map(
+      ({ cell, recoveryMs: ms, aloneMs }) =>
+        `Late among others, so tried again alone: ${cell} (${ms} ms, alone ${aloneMs} ms).`,
+    ),
     ...report.violations.flatMap(({ cell, wrongs, reproduce }) => [
       '',
       `✗ ${cell ?? 'not a single cell'}`,

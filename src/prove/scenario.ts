@@ -10,8 +10,8 @@ export interface Scenario {
   readonly provokes: string
   /** Whether it starts from a database without a schema. */
   readonly isBlank?: true
-  /** A fault that must come first, or the statement would never be sent. */
-  readonly prelude?: { statement: string; fault: FaultName }
+  /** Faults that must come first, or the statement would never be sent. */
+  readonly prelude?: readonly { statement: string; fault: FaultName }[]
   run(on: Case): Promise<void>
 }
 
@@ -68,10 +68,10 @@ const stop: Scenario = {
   provokes: 'an orderly stop in the middle of work: release, close, the lead given up',
   async run(on) {
     await manned(on)
-    const ids = await Promise.all([on.submit('patient'), on.submit('patient'), on.submit('short')])
+    const ids = await Promise.all([on.submit('held'), on.submit('short')])
     const started = await eventually(() => on.crew.effects.find((effect) => effect.jobId === ids[0]), {
       ms: waitMs,
-      what: 'the patient handler had started',
+      what: 'the handler that is to be held up had started',
     })
     const runs = (seat: string) => started.token.startsWith(`${on.crew.at(seat)?.member.pid}-`)
     for (const seat of runs('worker-2') ? ['worker-2', 'worker-1'] : ['worker-1', 'worker-2'])
@@ -93,8 +93,11 @@ const crash: Scenario = {
 
 const ambiguous: Scenario = {
   name: 'ambiguous',
-  provokes: 'the question whether a settle whose answer was lost has been carried out',
-  prelude: { statement: 'job.finish', fault: 'cut-after' },
+  provokes: 'the questions whether a settle or a claim whose answer was lost has been carried out',
+  prelude: [
+    { statement: 'job.claim', fault: 'cut-after' },
+    { statement: 'job.finish', fault: 'cut-after' },
+  ],
   async run(on) {
     await manned(on)
     await Promise.all([on.submit('short'), on.submit('patient')])

@@ -37,7 +37,7 @@ export function hasMoved(before: StandingRow, now: StandingRow | undefined): boo
 
 const giveAwayMs = 15_000
 
-/** Carries out a fault. Resolves when it is over: for a stall or a freeze, when the process goes on. */
+/** Carries out a fault. Resolves when it is over: for a stall or a freeze, when the process goes on; for a restart, when the server is back. */
 export async function strike(
   fault: FaultName,
   { on, sprung, hit, restart }: { on: Case; sprung: Sprung; hit: Hit; restart: () => Promise<void> },

@@ -59,8 +59,9 @@ export function makeReaper(options: { store: Runner; config: Config; news: Reape
       if (leader.term() === null) return config.sweepMs
       const startedMs = performance.now()
       const due = duties.filter(isDue)
-      for (const duty of due) lastRunMs.set(duty, startedMs)
       const sweep = await runSweep(store, due, news, () => leader.term() !== null)
+      // a leader that lost its trust half-way has left some undone: they stay due, for whoever leads next may be itself
+      if (leader.term() !== null) for (const duty of due) lastRunMs.set(duty, startedMs)
       leader.swept(sweep.sweepMs)
       return config.sweepMs
     },

@@ -1,6 +1,9 @@
 import { legal, sql, statement } from '../store/sql.ts'
 
-/** Says how far attempts are, many at a time. An attempt that is no longer the job's own writes nothing. */
+/**
+ * Says how far attempts are, many at a time. An attempt that is no longer the job's own writes nothing and is missing in the answer; one
+ * that has been further already is in it although nothing is written, for progress never goes down.
+ */
 export const reportProgress = statement<{ id: string }>()(
   'progress.report',
   (p: {
@@ -10,16 +13,23 @@ export const reportProgress = statement<{ id: string }>()(
     totals: (number | null)[]
     notes: (string | null)[]
   }) => sql`
-  insert into holdfast.job_progress (job_id, attempt, stage, done, total, note)
-  select job.id, job.attempt, job.stage, mine.done, mine.total, mine.note
-  from unnest(${p.ids}::uuid[], ${p.attempts}::int[], ${p.done}::float8[], ${p.totals}::float8[], ${p.notes}::text[])
-    as mine (id, attempt, done, total, note)
-  join holdfast.live_job as job on job.id = mine.id and job.attempt = mine.attempt and ${legal('finish')}
-  order by job.id
-  on conflict (job_id) do update
-  set attempt = excluded.attempt, stage = excluded.stage, done = excluded.done, total = excluded.total, note = excluded.note, at = now()
-  where (job_progress.attempt, job_progress.done) <= (excluded.attempt, excluded.done)
-  returning job_id as id`,
+  with mine as materialized (
+    select job.id, job.attempt, job.stage, mine.done, mine.total, mine.note
+    from unnest(${p.ids}::uuid[], ${p.attempts}::int[], ${p.done}::float8[], ${p.totals}::float8[], ${p.notes}::text[])
+      as mine (id, attempt, done, total, note)
+    join holdfast.live_job as job on job.id = mine.id and job.attempt = mine.attempt and ${legal('finish')}
+  ),
+  written as (
+    insert into holdfast.job_progress (job_id, attempt, stage, done, total, note)
+    select id, attempt, stage, done, total, note
+    from mine
+    order by id
+    on conflict (job_id) do update
+    set attempt = excluded.attempt, stage = excluded.stage, done = excluded.done, total = excluded.total, note = excluded.note, at = now()
+    where (job_progress.attempt, job_progress.done) <= (excluded.attempt, excluded.done)
+  )
+  select id
+  from mine`,
 )
 
 /** Writes log lines into the timelines of jobs, many at a time. An attempt that is no longer the job's own writes nothing. */

@@ -31,6 +31,8 @@ export interface SessionOptions {
   facts: Omit<SessionFacts, 'leaseMs' | 'lostAfterMs'>
   /** The lease is in doubt or gone: abort everything now. */
   onDoubt: () => void
+  /** A heartbeat was refused: the session was ended, and all its attempts were given away. */
+  onRefused: () => void
   /** The lease stands (again); a fresh session id means that all earlier attempts are lost. */
   onHeld: (id: number) => void
   onTrouble: (message: string) => void
@@ -86,7 +88,10 @@ export function makeSession(options: SessionOptions): Session {
       isCut = true
       check()
     }
-    if (news.news === 'ended') doubt()
+    if (news.news === 'ended') {
+      options.onRefused()
+      doubt()
+    }
     if (news.news === 'trouble') options.onTrouble(news.message)
   }
 

@@ -80,15 +80,20 @@ export function makeWorker(options: WorkerOptions): Worker {
       hands.abortAll('lease_lost')
       hands.releaseWaiting()
     },
+    onRefused: () => refusedAside(hands.held(), 'heartbeat'),
     onHeld: () => claimer.sessionHeld(),
     onTrouble: (message) => news.trouble(new Error(`heartbeat: ${message}`)),
   })
 
   const refused = (fences: Fence[], write: string) => {
     news.refused(fences, write)
-    if (write === 'progress' || write === 'log')
-      store.run(recordRefusals, { fences, sessionId: session.id(), write }).catch(news.trouble)
     watcher.wake()
+  }
+  /** A refused write that is no outcome; those of outcomes are recorded where they are written. */
+  const refusedAside = (fences: Fence[], write: string) => {
+    if (fences.length === 0) return
+    refused(fences, write)
+    store.run(recordRefusals, { fences, sessionId: session.id(), write }).catch(news.trouble)
   }
   const settler = makeSettler({
     store,
@@ -98,7 +103,7 @@ export function makeWorker(options: WorkerOptions): Worker {
     onRefused: refused,
     onTrouble: news.trouble,
   })
-  const reports = makeReports({ store, onRefused: refused, onTrouble: news.trouble })
+  const reports = makeReports({ store, onRefused: refusedAside, onTrouble: news.trouble })
   const hands = makeHands({
     store,
     config,

@@ -34,16 +34,19 @@ async function hold(ctx) {
   return { by: process.pid, attempt: ctx.attempt, outputs: ctx.outputs ?? null }
 }
 
-/** Takes no notice of its signal but to write whatever a handler can write. */
+/** Takes no notice of its signal, and later writes whatever a handler can write. */
 async function stubborn(ctx) {
   tell({ started: told(ctx) })
   await Promise.race([
     gateOf(ctx.input?.name ?? 'all').promise,
     new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)),
   ])
-  if (ctx.signal.aborted) tell({ aborted: { ...told(ctx), reason: ctx.signal.reason.reason } })
+  if (ctx.signal.aborted) {
+    tell({ aborted: { ...told(ctx), reason: ctx.signal.reason.reason } })
+    await gateOf('late').promise
+  }
   ctx.progress(7, 10)
-  ctx.log('a line by a worker that may have lost its lease')
+  ctx.log('a line by whoever runs this')
   return { by: process.pid }
 }
 
@@ -64,7 +67,7 @@ async function flaky(ctx) {
 /** Ends its process as the harshest of crashes does, once the test lets it. */
 async function killer(ctx) {
   tell({ started: told(ctx) })
-  await gateOf(ctx.input?.name ?? 'all').promise
+  await gateOf('kill').promise
   process.kill(process.pid, 'SIGKILL')
   await new Promise(() => {})
 }

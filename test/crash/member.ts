@@ -23,6 +23,8 @@ export interface Member {
   order(order: Record<string, unknown>): void
   /** Its metrics, in the text format of Prometheus. */
   metrics(): Promise<string>
+  /** Resolves when it is gone, however it went. */
+  readonly ended: Promise<unknown>
   /** Sends a signal; a deadly one is waited for. */
   kill(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): Promise<void>
   /** Asks it to stop in good order, and waits until it is gone. */
@@ -83,6 +85,7 @@ export async function startMember(options: MemberOptions): Promise<Member> {
   const member = {
     pid: child.pid as number,
     lines,
+    ended: exited,
     heard: (what: string, is: (line: Line) => boolean, withinMs?: number) =>
       until(() => lines.find(is), `${what} (told: ${JSON.stringify(lines.at(-1))})`, withinMs),
     started: () =>

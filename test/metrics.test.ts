@@ -1,0 +1,133 @@
+import { defineJob } from 'holdfast'
+import { type MetricName, metricTable } from '#holdfast/engine/metrics'
+import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
+import { expect, gate, test, until } from './fixtures.ts'
+
+/** The sum over all labels of a metric; of a histogram, how often it was observed. */
+function metricIn(text: string, name: MetricName, labels = ''): number {
+  const row = new RegExp(`^${name}(?:_count)?(\\{[^}]*\\})? (\\S+)$`)
+  const matches = text.split('\n').map((line) => row.exec(line))
+  return matches.reduce((sum, match) => (match?.[0].includes(labels) ? sum + Number(match[2]) : sum), 0)
+}
+
+test('every metric of the table is told, with its help and type, from the start', async ({ hf }) => {
+  const text = await hf.metrics()
+  for (const [name, { type, help }] of Object.entries(metricTable)) {
+    expect(text).toContain(`# HELP ${name} ${help}`)
+    expect(text).toContain(`# TYPE ${name} ${type}`)
+  }
+  expect(text.match(/^# TYPE /gm)).toHaveLength(Object.keys(metricTable).length)
+})
+
+test('settles are counted by kind and outcome', async ({ open }) => {
+  const good = defineJob('good', { run: () => 1 })
+  const bad = defineJob('bad', {
+    retries: 1,
+    run: () => {
+      throw new Error('It broke.')
+    },
+  })
+  const hf = await open({ ...swift, jobs: [good, bad] })
+  await hf.work()
+  const jobs = [...(await hf.submitMany(good, [{ input: null }, { input: null }])), await hf.submit(bad, null)]
+  for (const { id } of jobs) await until(async () => (await hf.get(id))?.finishedAt, 'the job ends')
+  const settled = (labels: string) => hf.metrics().then((text) => metricIn(text, 'holdfast_settled_total', labels))
+  await until(async () => (await settled('')) === 4, 'all settles are counted')
+  expect(await settled('kind="good",outcome="finish"')).toBe(2)
+  expect(await settled('kind="bad",outcome="retry"')).toBe(1)
+  expect(await settled('kind="bad",outcome="fail"')).toBe(1)
+})
+
+test('a crash moves the metrics of the leader: sessions ended, revivals by class and rung, recovery and sweep seconds', async ({
+  url,
+  open,
+}) => {
+  const hf = await open(swift)
+  const reaping = await hf.reap()
+  await until(() => reaping.term(), 'it leads')
+  const victim = await startMember({ url, settings: swift })
+  const { id } = await hf.submit(kinds.hold, null)
+  await victim.heard('the job runs', (line) => line.started !== undefined)
+  await victim.kill('SIGKILL')
+  await until(async () => (await hf.get(id))?.crashes === 1, 'the job is revived')
+  const text = await until(async () => {
+    const now = await hf.metrics()
+    return metricIn(now, 'holdfast_revivals_total') > 0 && now
+  }, 'the revival is counted')
+  expect(text).toContain('holdfast_leader_term 1')
+  expect(metricIn(text, 'holdfast_sessions_ended_total', 'rung="lock gone"')).toBe(1)
+  expect(metricIn(text, 'holdfast_revivals_total', 'orphan="running-dead-session",rung="lock gone"')).toBe(1)
+  expect(metricIn(text, 'holdfast_recovery_seconds', 'rung="lock gone"')).toBe(1)
+  const sum = /^holdfast_recovery_seconds_sum\{rung="lock gone"\} (\S+)$/m.exec(text)?.[1]
+  expect(Number(sum)).toBeGreaterThan(swift.lostAfterMs / 1000)
+  const sweeps = metricIn(text, 'holdfast_sweep_seconds')
+  await until(async () => metricIn(await hf.metrics(), 'holdfast_sweep_seconds') > sweeps, 'it sweeps on')
+  await reaping.stop()
+  expect(await hf.metrics()).toContain('holdfast_leader_term 0')
+})
+
+test('an orphan that cannot be moved is counted, and its age grows until it can', async ({ given, open, query }) => {
+  const bad = await given.attemptOfDeadSession({ crashBudget: 1 })
+  await query(`
+    create function holdfast.refuse_poison() returns trigger language plpgsql as $$
+    begin raise exception 'poison'; end $$;
+    create trigger poison before delete on holdfast.live_job for each row execute function holdfast.refuse_poison()`)
+  const hf = await open(swift)
+  await hf.reap()
+  const told = async (name: MetricName) => metricIn(await hf.metrics(), name)
+  await until(async () => (await told('holdfast_orphan_failures_total')) > 1, 'the failures are counted')
+  expect(await told('holdfast_oldest_orphan_seconds')).toBeGreaterThan(3_500)
+  await query('drop trigger poison on holdfast.live_job')
+  await until(async () => (await hf.get(bad.id))?.state === 'failed', 'it is quarantined')
+  await until(async () => (await told('holdfast_oldest_orphan_seconds')) === 0, 'no orphan is left')
+  expect(await told('holdfast_quarantines_total')).toBe(1)
+})
+
+test('a duty that fails as a whole is counted by its name', async ({ open, query }) => {
+  await query('alter table holdfast.refusal rename to elsewhere')
+  const hf = await open(swift)
+  await hf.reap()
+  await until(
+    async () => metricIn(await hf.metrics(), 'holdfast_sweep_failures_total', 'duty="forget"') === 1,
+    'the failed duty is counted',
+  )
+})
+
+test('a lease in doubt is counted', async ({ open, query }) => {
+  const begun = gate()
+  const slow = defineJob('slow', {
+    async run({ signal }) {
+      begun.open()
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    },
+  })
+  const hf = await open({ ...swift, jobs: [slow] })
+  await hf.work()
+  await hf.submit(slow, null)
+  await begun.promise
+  await query('update holdfast.session set ended_at = now()')
+  await until(async () => metricIn(await hf.metrics(), 'holdfast_lease_doubts_total') === 1, 'the doubt is counted')
+  await until(async () => metricIn(await hf.metrics(), 'holdfast_refused_writes_total') >= 1, 'the refusal is counted')
+  expect(metricIn(await hf.metrics(), 'holdfast_refused_writes_total', 'write="heartbeat"')).toBe(1)
+})
+
+test('progress that goes down is kept back, and is no refused write', async ({ open, query }) => {
+  const may = [gate(), gate()]
+  const steps = defineJob('steps', {
+    async run({ progress }) {
+      progress(5, 10)
+      await may[0]?.promise
+      progress(3, 10)
+      await may[1]?.promise
+    },
+  })
+  const hf = await open({ ...swift, jobs: [steps] })
+  await hf.work()
+  const { id } = await hf.submit(steps, null)
+  await until(async () => (await hf.get(id))?.progress?.done === 5, 'the first report is written')
+  for (const one of may) one.open()
+  await until(async () => (await hf.get(id))?.state === 'succeeded', 'the job ends')
+  expect(await hf.get(id)).toMatchObject({ progress: { done: 5 } })
+  expect(metricIn(await hf.metrics(), 'holdfast_refused_writes_total')).toBe(0)
+  expect(await query('select from holdfast.refusal')).toEqual([])
+})
