@@ -102,6 +102,56 @@ export const findUnstopped = statement<{ id: string; job_id: string; is_abandone
   limit ${p.limit}`,
 )
 
+/**
+ * Barriers that are gone although items of theirs live on. Hops from one barrier to the next along the index, so its cost is the number
+ * of barriers that have live items.
+ */
+export const findStrays = statement<{ id: string }>()(
+  'barrier.strays',
+  (p: { limit: number }) => sql`
+  with recursive named (id) as (
+    (select item.barrier_id from holdfast.live_job as item where item.barrier_id is not null order by item.barrier_id limit 1)
+    union all
+    select (
+      select item.barrier_id
+      from holdfast.live_job as item
+      where item.barrier_id is not null and item.barrier_id > named.id
+      order by item.barrier_id
+      limit 1
+    )
+    from named
+    where named.id is not null
+  )
+  select named.id
+  from named
+  where named.id is not null and not exists (select from holdfast.barrier where barrier.id = named.id)
+  limit ${p.limit}`,
+)
+
+/**
+ * Puts jobs back in their queues that wait for nothing: no armed barrier of their stage is there to join them. Its join was recorded
+ * and never reached the job, or its row is gone; whoever claims the job finds out which.
+ */
+export const requeueWaiting = statement<{ id: string }>()(
+  'barrier.requeue',
+  (p: { limit: number }) => sql`
+  with stranded as materialized (
+    select job.id as job_id, true as is_joined
+    from holdfast.live_job as job
+    where ${legal('join')} and not exists (
+      select
+      from holdfast.barrier
+      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null
+    )
+    order by job.id
+    limit ${p.limit}
+    for update skip locked
+  ),
+  ${joining('stranded')}
+  select joined.id, ${wakeIdle} as woken
+  from joined`,
+)
+
 /** Closes barriers whose job is gone and whose items have ended: there is nobody to join. */
 export const closeAbandoned = statement<{ id: string }>()(
   'barrier.close',

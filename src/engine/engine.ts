@@ -152,9 +152,13 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   async function explainNothing(id: JobId, move: 'cancel' | 'redo', tenant: string | null): Promise<never> {
     const [now] = await store.run(stateOf, { ids: [id], tenant })
     if (!now) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
-    throw new HoldfastError('move_illegal', `Job ${id} is ${now.state}; it cannot be ${move === 'cancel' ? 'cancelled' : 'redone'} now.`, {
-      details: { state: now.state },
-    })
+    throw new HoldfastError(
+      'move_illegal',
+      `Job ${id} is ${now.state}; it cannot be ${move === 'cancel' ? 'cancelled' : 'redone'} now.`,
+      {
+        details: { state: now.state },
+      },
+    )
   }
 
   async function close(): Promise<void> {
@@ -184,12 +188,10 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
     async cancel(id, options = {}) {
       const jobId = idOf(id)
       const tenant = textOf('tenant', options.tenant)
-      const [cancelled] = await store.run(cancelJobs, {
-        ids: [jobId],
-        tenant,
-        reason: textOf('reason', options.reason),
-      })
+      const reason = textOf('reason', options.reason)
+      const [cancelled] = await store.run(cancelJobs, { ids: [jobId], tenant, reason })
       if (!cancelled) await explainNothing(jobId, 'cancel', tenant)
+      if (cancelled?.skipped) await store.run(cancelJobs, { ids: cancelled.skipped, tenant, reason })
     },
     async redo(id, options = {}) {
       const jobId = idOf(id)

@@ -92,7 +92,7 @@ export type InputOf<J> = J extends { types?: { input: (input: infer I) => void }
 export type OutputsOf<J> = J extends { types?: { outputs: infer O } } ? O : never
 /** What the last stage of a kind returns. */
 export type OutputOf<J> = J extends { types?: { output: infer O } } ? O : never
-/** Whether a kind has an optional stage. */
+/** Whether a kind has an optional stage, or one that fans out. */
 export type CanBePartial<J> = J extends { types?: { canBePartial: infer C } } ? C : never
 
 /** A stage that stands alone. */
@@ -183,7 +183,7 @@ export function defineJob<
   In<S>,
   Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5> & Of<N6, O6>,
   Stored<Last<[N6, N5, N4, N3, N2, N1], [O6, O5, O4, O3, O2, O1]>>,
-  Q1 | Q2 | Q3 | Q4 | Q5 | Q6 extends false ? false : true
+  Q1 | Q2 | Q3 | Q4 | Q5 | Q6 | Known<I1 | I2 | I3 | I4 | I5 | I6> extends false ? false : true
 >
 export function defineJob(
   kind: string,

@@ -1,10 +1,12 @@
 import {
   closeAbandoned,
   expireBarriers,
+  findStrays,
   findUnstopped,
   type HealedRow,
   joinDrained,
   recountBarriers,
+  requeueWaiting,
 } from '../barrier/heal.sql.ts'
 import { stopBarriers } from '../settle/fan-out.sql.ts'
 import type { Duty, Healed } from './duties.ts'
@@ -84,6 +86,45 @@ const stopUnstopped: Duty = {
   },
 }
 
+const stopStrays: Duty = {
+  name: 'stopStrays',
+  everyMs: 0,
+  async run(store) {
+    const rows = await store.run(findStrays, { limit: batch })
+    const healed: Healed[] = []
+    for (const { id } of rows) {
+      const cancelled = await store.run(stopBarriers, {
+        ids: [id],
+        reason: 'The fan-out that this item belongs to is gone.',
+      })
+      healed.push({
+        barrier: id,
+        job: cancelled[0]?.id ?? id,
+        orphan: 'item-without-barrier',
+        message: `${cancelled.length} items had no barrier any more; cancelled`,
+      })
+    }
+    return report({ healed, isFull: rows.length === batch })
+  },
+}
+
+const requeueStranded: Duty = {
+  name: 'requeueWaiting',
+  everyMs: 0,
+  async run(store) {
+    const rows = await store.run(requeueWaiting, { limit: batch })
+    const healed = rows.map(
+      ({ id }): Healed => ({
+        barrier: id,
+        job: id,
+        orphan: 'waiting-without-barrier',
+        message: 'the job waited, but no barrier was left to join it; queued again',
+      }),
+    )
+    return report({ healed, isFull: rows.length === batch })
+  },
+}
+
 const recount: Duty = {
   name: 'recount',
   everyMs: 10_000,
@@ -101,4 +142,11 @@ const recount: Duty = {
 }
 
 /** The duties of barriers. Sessions and attempts come first: an item that was revived must not count as late. */
-export const barrierDuties: readonly Duty[] = [expire, stopUnstopped, joinDrainedBarriers, recount]
+export const barrierDuties: readonly Duty[] = [
+  expire,
+  stopUnstopped,
+  stopStrays,
+  joinDrainedBarriers,
+  requeueStranded,
+  recount,
+]

@@ -162,6 +162,22 @@ export const orphans = {
     duty: 'stopUnstopped',
     test: 'the items of a parent that failed while fanning out are cancelled',
   },
+  'item-without-barrier': {
+    comesAbout: 'Items outlive their barrier: it was removed by hand, or their parent was redone from the start.',
+    found: 'Live items that name a barrier which does not exist.',
+    revived: 'They are cancelled; nothing fires.',
+    bound: 'sweepMs',
+    duty: 'stopStrays',
+    test: 'the items of a barrier that is gone are cancelled, and nothing fires',
+  },
+  'waiting-without-barrier': {
+    comesAbout: 'A barrier row was removed by hand, or its join was recorded and never reached the job.',
+    found: 'A waiting job without an armed barrier of its stage.',
+    revived: 'Back to its queue: a joined barrier is joined, a missing one is opened anew.',
+    bound: 'sweepMs',
+    duty: 'requeueWaiting',
+    test: 'a waiting job that no barrier will join goes on',
+  },
   'leader-hangs': {
     comesAbout: 'The leader freezes, loses its network or dies in the middle of a sweep.',
     found: 'Its lease runs out; candidates ask every leaderRenewMs.',
