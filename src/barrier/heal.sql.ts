@@ -92,10 +92,10 @@ export const recountBarriers = statement<HealedRow>()(
 )
 
 /** Barriers that were stopped, or whose job is gone, although items of theirs still live. */
-export const findUnstopped = statement<{ id: string; job_id: string; is_abandoned: boolean }>()(
+export const findUnstopped = statement<{ id: string; job_id: string; is_abandoned: boolean; is_expired: boolean }>()(
   'barrier.unstopped',
   (p: { limit: number }) => sql`
-  select barrier.id, barrier.job_id, not ${hasJob} as is_abandoned
+  select barrier.id, barrier.job_id, not ${hasJob} as is_abandoned, coalesce(barrier.expires_at <= barrier.stopped_at, false) as is_expired
   from holdfast.barrier
   where barrier.joined_at is null and (barrier.stopped_at is not null or not ${hasJob}) and ${hasItems}
   order by barrier.id

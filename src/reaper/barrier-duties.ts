@@ -67,6 +67,12 @@ const expire: Duty = {
   },
 }
 
+function whyStopped(row: { is_abandoned: boolean; is_expired: boolean }): string {
+  if (row.is_abandoned) return 'The job that this item belongs to has ended.'
+  if (row.is_expired) return 'The fan-out expired before this item had ended.'
+  return 'More items of this fan-out failed than it tolerates.'
+}
+
 const stopUnstopped: Duty = {
   name: 'stopUnstopped',
   everyMs: 0,
@@ -74,9 +80,7 @@ const stopUnstopped: Duty = {
     const rows = await store.run(findUnstopped, { limit: batch })
     const healed: Healed[] = []
     for (const row of rows) {
-      const reason = row.is_abandoned
-        ? 'The job that this item belongs to has ended.'
-        : 'More items of this fan-out failed than it tolerates.'
+      const reason = whyStopped(row)
       const cancelled = await store.run(stopBarriers, { ids: [row.id], reason })
       const orphan = row.is_abandoned ? 'fan-out-abandoned' : 'stop-unfinished'
       healed.push({ ...names(row), orphan, message: `${cancelled.length} items were still live; cancelled` })
