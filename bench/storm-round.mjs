@@ -18,38 +18,47 @@ const settings = {
   holdMs: 500,
   timeoutGraceMs: 100,
   drainMs: 1_000,
-  concurrency: 10,
+  concurrency: 8,
   batchSize: 50,
 }
 const storm = defineJob('storm', { crashBudget: 1_000, run: () => {} })
 
 /** Runs one fan-out while worker processes are killed at random, and checks what is left in the database. */
-export async function stormRound({ url, items = 1_000, workers = 3, everyMs = 1_000 }) {
+export async function stormRound({ url, items = 1_000, workers = 4, everyMs = 1_000 }) {
   const hf = await connect({ url, ...settings })
   const startedMs = performance.now()
-  const crew = new Set(await Promise.all(Array.from({ length: workers }, () => startWorker(url))))
-  const coming = new Set()
+  // a process takes longer to start than a storm leaves it to live: those to come wait in the wings
+  const wings = Array.from({ length: workers + 2 }, summon)
+  const crew = new Set()
+  const enter = async () => {
+    const worker = wings.shift()
+    wings.push(summon())
+    await employ(await worker, url)
+    crew.add(await worker)
+  }
+  await Promise.all(Array.from({ length: workers }, enter))
+  const entering = new Set()
   let kills = 0
   const killing = setInterval(() => {
     const victim = [...crew][Math.floor(Math.random() * crew.size)]
-    if (!victim) return // all are still on their way up
+    if (!victim) return
     kills += 1
     crew.delete(victim)
     victim.kill('SIGKILL')
-    const next = startWorker(url).then((worker) => crew.add(worker))
-    coming.add(next.finally(() => coming.delete(next)))
+    const entered = enter().finally(() => entering.delete(entered))
+    entering.add(entered)
   }, everyMs)
   try {
     const handle = await hf.submit(storm, { items })
-    const result = await handle.result({ timeout: 120_000 })
+    const result = await handle.result({ timeout: 300_000 })
     const ms = Math.round(performance.now() - startedMs)
     return { ms, kills, ...(await judge(hf, handle.id, items, result)) }
   } catch (error) {
     return { ms: Math.round(performance.now() - startedMs), kills, revived: 0, wrongs: [String(error)] }
   } finally {
     clearInterval(killing)
-    await Promise.all(coming)
-    await Promise.all([...crew].map(kill))
+    await Promise.all(entering)
+    await Promise.all([...crew, ...(await Promise.all(wings))].map(kill))
     await hf.close()
   }
 }
@@ -81,15 +90,17 @@ async function judge(hf, id, items, { state, output }) {
   }
 }
 
-async function startWorker(url) {
-  const child = fork(fileURLToPath(new URL('storm-worker.mjs', import.meta.url)), [url, JSON.stringify(settings)], {
-    stdio: 'inherit',
-  })
-  await Promise.race([
-    once(child, 'message'),
-    once(child, 'exit').then(() => Promise.reject(new Error('A worker ended before it was ready.'))),
-  ])
+/** Starts a process that is ready to work, and does not yet. */
+async function summon() {
+  const child = fork(fileURLToPath(new URL('storm-worker.mjs', import.meta.url)))
+  await once(child, 'message')
   return child
+}
+
+/** Lets it work. */
+async function employ(child, url) {
+  child.send({ url, ...settings })
+  await once(child, 'message')
 }
 
 async function kill(child) {

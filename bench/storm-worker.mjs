@@ -10,7 +10,7 @@ const storm = defineJob('storm', {
       fanOut: async function* ({ input }) {
         for (let n = 0; n < input.items; n++) yield n
       },
-      each: { retries: 0, run: ({ signal }, n) => wait(30 + (n % 7) * 40, n, { signal }) },
+      each: { retries: 0, run: ({ signal }, n) => wait(5 + (n % 7) * 10, n, { signal }) },
       async join(_ctx, summary, results) {
         let sum = 0
         for await (const { output } of results) sum += output
@@ -20,6 +20,10 @@ const storm = defineJob('storm', {
   ],
 })
 
-const hf = await connect({ url: process.argv[2], jobs: [storm], ...JSON.parse(process.argv[3]) })
-await hf.work()
-process.send?.('ready')
+process.on('message', async (options) => {
+  const hf = await connect({ jobs: [storm], ...options })
+  await hf.work()
+  process.send('works')
+})
+process.on('disconnect', () => process.exit())
+process.send('ready')

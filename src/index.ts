@@ -1,6 +1,6 @@
 export { type ConnectOptions, connect } from './engine/connect.ts'
 export type { Holdfast, ListOptions, SubmitHow } from './engine/engine.ts'
-export type { FanOutProgress, Item } from './engine/fan-outs.ts'
+export type { FanOutProgress, Item, Straggler } from './engine/fan-outs.ts'
 export type { Handle } from './engine/handle.ts'
 export type { Job, JobSummary, Result, TimelineEvent } from './engine/job.ts'
 export type { Working, WorkOptions } from './engine/work.ts'
