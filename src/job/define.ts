@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors/errors.ts'
-import type { Each, FanOut, Tolerance } from './fan-out.ts'
+import { type Each, type FanOut, tolerateProblem } from './fan-out.ts'
 import type { JobId } from './id.ts'
 import type { Stored } from './stored.ts'
 
@@ -292,16 +292,6 @@ function shapeProblem({ run, fanOut, each, join, tolerate }: AnyStage): string |
 function isEach(each: AnyStage['each']): boolean {
   if (typeof each === 'function') return true
   return typeof each === 'object' && each !== null && ('stages' in each || typeof each.run === 'function')
-}
-
-function tolerateProblem(tolerate: Tolerance): string | undefined {
-  const { count, share } = tolerate as { count?: unknown; share?: unknown }
-  if ((count === undefined) === (share === undefined)) return 'whose `tolerate` must be either { count } or { share }.'
-  if (count !== undefined && !(Number.isInteger(count) && (count as number) >= 0))
-    return `with tolerate.count ${count}; use a whole number from 0.`
-  if (share !== undefined && !(typeof share === 'number' && share >= 0 && share <= 1))
-    return `with tolerate.share ${share}; use a number from 0 to 1.`
-  return undefined
 }
 
 /** The longest time-out that a timer can hold. */
