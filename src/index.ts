@@ -1,5 +1,6 @@
 export { type ConnectOptions, connect } from './engine/connect.ts'
 export type { Holdfast, ListOptions, SubmitHow } from './engine/engine.ts'
+export type { FanOutProgress, Item, Straggler } from './engine/fan-outs.ts'
 export type { Handle } from './engine/handle.ts'
 export type { Job, JobSummary, Result, TimelineEvent } from './engine/job.ts'
 export type { Working, WorkOptions } from './engine/work.ts'
@@ -16,6 +17,7 @@ export {
   type Stage,
   type StageContext,
 } from './job/define.ts'
+export { type Each, type FanOut, type ItemResult, isComplete, type Summary, type Tolerance } from './job/fan-out.ts'
 export type { JobId } from './job/id.ts'
 export { can, type FinalState, isFinal, type LiveState, type MoveName, type State } from './job/machine.ts'
 export { migrate } from './store/migrate.ts'

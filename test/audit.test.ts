@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { type ConnectOptions, defineJob, type Holdfast, PermanentError } from 'holdfast'
 import { invariants } from '#holdfast/audit/audit'
 import { checks, type Invariant } from '#holdfast/audit/audit.sql'
+import { waiting } from './barrier/given.ts'
 import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { sweepOf } from './crash/sweep.ts'
 import { expect, type Fixtures, newDatabase, test, until } from './fixtures.ts'
 
-type Ground = Pick<Fixtures, 'given' | 'query'>
+type Ground = Pick<Fixtures, 'given' | 'query' | 'store'>
 
 const anEvent = `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage) values`
 
@@ -93,6 +94,26 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     await query(`insert into holdfast.job_key (tenant, key, job_id, fingerprint) values ('t', 'k', $1, 'f')`, [id])
     return id
   },
+  'waiting-has-barrier': async ({ given, store, query }) => {
+    const { parent } = await waiting({ given, store }, { items: 1 })
+    await query('update holdfast.barrier set joined_at = now()')
+    return parent.id
+  },
+  'counters-match-ledger': async ({ given, store, query }) => {
+    const { barrier } = await waiting({ given, store }, { items: 2 })
+    await query('update holdfast.barrier set succeeded = 1')
+    return barrier.id
+  },
+  'one-join-per-fan-out': async ({ given, store, query }) => {
+    const { parent } = await waiting({ given, store }, { items: 0 })
+    await query(`${anEvent} ('job.joined', $1, 'sample', 'default', 1, 0)`, [parent.id])
+    return parent.id
+  },
+  'item-has-barrier': async ({ given, store, query }) => {
+    const { items } = await waiting({ given, store }, { items: 1 })
+    await query('delete from holdfast.barrier')
+    return items[0] as string
+  },
   'guards-stand': async ({ query }) => {
     await query('alter table holdfast.live_job drop constraint live_job_lease')
     return 'live_job_lease'
@@ -101,8 +122,8 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
 
 test.for(Object.keys(breaches) as Invariant[])(
   'an audit names what breaks %s',
-  async (invariant, { given, query, hf }) => {
-    const subject = await breaches[invariant]({ given, query })
+  async (invariant, { given, query, store, hf }) => {
+    const subject = await breaches[invariant]({ given, query, store })
     const { violations, checked } = await hf.audit()
     expect(checked).toEqual(invariants)
     const named = violations.find((violation) => violation.invariant === invariant)

@@ -42,7 +42,9 @@ function resultOf<J extends AnyJob>({ id, state, stage, error, outputs }: Ending
   // a stage that returned nothing has no row, so the last row may be of an earlier one
   const output = outputs.find((one) => one.stage === stage)?.output ?? null
   if (state === 'succeeded') return { state, output, outputs: byStage } as Result<J>
-  if (state === 'partial') return { state, output: null, outputs: byStage, error } as unknown as Result<J>
+  // without an error all stages have returned, and only some items are missing
+  if (state === 'partial')
+    return { state, output: error ? null : output, outputs: byStage, error } as unknown as Result<J>
   if (state === 'cancelled')
     throw new HoldfastError('job_cancelled', `Job ${id} was cancelled: ${error?.message ?? ''}`, { details: { error } })
   throw new HoldfastError('job_failed', `Job ${id} failed: ${error?.message ?? 'no error was recorded'}`, {

@@ -69,8 +69,19 @@ interface Partial_<J> {
   error: { code: string; message: string }
 }
 
-/** The result of a job; partial only if its kind has an optional stage. */
-export type Result<J> = CanBePartial<J> extends false ? Succeeded<J> : Succeeded<J> | Partial_<J>
+/** All stages returned, but some items failed within the threshold. */
+interface Flawed<J> {
+  state: 'partial'
+  output: OutputOf<J>
+  outputs: OutputsOf<J>
+  error: null
+}
+
+/** The result of a job; partial only if its kind has an optional stage, or one that fans out. */
+export type Result<J> =
+  | Succeeded<J>
+  | (CanBePartial<J> extends false ? never : Partial_<J>)
+  | ('items' extends CanBePartial<J> ? Flawed<J> : never)
 
 /** The summary in a row. */
 export function summaryOf(row: JobRow): JobSummary {

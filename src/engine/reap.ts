@@ -68,6 +68,10 @@ function tellReport(parts: EngineParts, report: DutyReport): void {
   for (const session of report.ended) tellEnded(parts, session)
   for (const orphan of report.revived) tellOrphan(parts, 'holdfast_revivals_total', orphan, 'revived')
   for (const orphan of report.quarantined) tellOrphan(parts, 'holdfast_quarantines_total', orphan, 'quarantined')
+  for (const { orphan, ...facts } of report.healed) {
+    metrics.add('holdfast_revivals_total', { orphan, rung: 'barrier' })
+    log.warn({ orphan, ...facts }, 'a barrier was mended')
+  }
   for (const { id, error } of report.failed) {
     metrics.add('holdfast_orphan_failures_total')
     log.error({ job: id, reason: messageOf(error) }, 'an orphan could not be moved')

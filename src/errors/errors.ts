@@ -20,6 +20,12 @@ export const errorCodes = {
   permanent: { status: 500, meaning: 'A stage threw an error that no retry can mend.' },
   crashed: { status: 500, meaning: 'The worker of this attempt was lost.' },
   quarantined: { status: 500, meaning: 'The job lost more workers than its crash budget allows.' },
+  item_invalid: {
+    status: 500,
+    meaning: 'A fan-out gave an item that cannot be stored, does not fit its schema, or has the key of another.',
+  },
+  items_failed: { status: 500, meaning: 'More items of a fan-out failed than it tolerates.' },
+  barrier_expired: { status: 500, meaning: 'The items of a fan-out took longer than it allows.' },
   config_invalid: { status: 500, meaning: 'A setting, or the relation of two settings, is wrong.' },
   database_unreachable: { status: 503, meaning: 'The database cannot be reached or refuses us.' },
   database_unsupported: { status: 500, meaning: 'The database server is too old.' },

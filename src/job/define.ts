@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors/errors.ts'
+import { type Each, type FanOut, tolerateProblem } from './fan-out.ts'
 import type { JobId } from './id.ts'
 import type { Stored } from './stored.ts'
 
@@ -40,8 +41,7 @@ export interface Backoff {
   maxMs?: number
 }
 
-/** One durable step of a kind. */
-export interface Stage<Name extends string, Input, Earlier, Output, Optional extends boolean = boolean> {
+interface StageRules<Name extends string, Optional extends boolean> {
   readonly name: Name
   /** If an optional stage fails for good, the job ends `partial` and the earlier outputs stay readable. */
   readonly optional?: Optional
@@ -49,12 +49,38 @@ export interface Stage<Name extends string, Input, Earlier, Output, Optional ext
   readonly retries?: number
   readonly timeoutMs?: number
   readonly backoff?: Backoff
+}
+
+interface Running<Input, Earlier, Output> {
   readonly run: (ctx: StageContext<Input, Earlier>) => Output | Promise<Output>
 }
 
+type Without<T> = { readonly [K in keyof T]?: undefined }
+
+/** One durable step of a kind: it either runs, or fans out over items and joins them. */
+export type Stage<
+  Name extends string,
+  Input,
+  Earlier,
+  Output,
+  Optional extends boolean = boolean,
+  Item = unknown,
+  Part = unknown,
+> = StageRules<Name, Optional> &
+  (
+    | (Running<Input, Earlier, Output> & Without<FanOut<never, never, never, never, never>>)
+    | (FanOut<Input, Earlier, Output, Item, Part> & Without<Running<never, never, never>>)
+  )
+
 /** A stage whose types are known only to its kind. */
 // biome-ignore lint/suspicious/noExplicitAny: a handler takes its own context; only its kind knows which
-export type AnyStage = Stage<string, any, any, unknown>
+export interface AnyStage extends StageRules<string, boolean>, Partial<FanOut<any, any, unknown, any, any>> {
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly run?: Running<any, any, unknown>['run']
+}
+
+/** Whether a job may end partial: never, if an optional stage fails, or also if items do. */
+export type Partly = boolean | 'items'
 
 /** A kind of job, as `defineJob` makes it. The type parameters carry what callers put in and get out. */
 export interface JobDefinition<
@@ -62,7 +88,7 @@ export interface JobDefinition<
   Input = never,
   Outputs = unknown,
   Output = unknown,
-  CanBePartial extends boolean = boolean,
+  CanBePartial extends Partly = Partly,
 > {
   readonly kind: Kind
   readonly queue: string
@@ -75,7 +101,7 @@ export interface JobDefinition<
 }
 
 /** A kind whose types do not matter where it stands. */
-export type AnyJob = JobDefinition<string, never, unknown, unknown, boolean>
+export type AnyJob = JobDefinition<string, never, unknown, unknown, Partly>
 
 /** What a caller submits for a kind. */
 export type InputOf<J> = J extends { types?: { input: (input: infer I) => void } } ? I : never
@@ -83,8 +109,11 @@ export type InputOf<J> = J extends { types?: { input: (input: infer I) => void }
 export type OutputsOf<J> = J extends { types?: { outputs: infer O } } ? O : never
 /** What the last stage of a kind returns. */
 export type OutputOf<J> = J extends { types?: { output: infer O } } ? O : never
-/** Whether a kind has an optional stage. */
+/** Whether a kind has an optional stage, or one that fans out. */
 export type CanBePartial<J> = J extends { types?: { canBePartial: infer C } } ? C : never
+
+/** A stage that stands alone. */
+type Alone<Input, Output> = Omit<StageRules<'run', boolean>, 'name' | 'optional'> & Running<Input, unknown, Output>
 
 interface Common<S extends Schema> {
   /** What an input must look like; checked at submit, and again before a handler sees it. */
@@ -112,7 +141,7 @@ type Last<Names extends unknown[], Values extends unknown[]> = Names extends [in
 /** Defines a kind with one stage. */
 export function defineJob<K extends string, S extends Schema, O>(
   kind: K,
-  definition: Common<S> & Omit<Stage<'run', Out<S>, unknown, O>, 'name' | 'optional'> & { stages?: undefined },
+  definition: Common<S> & Alone<Out<S>, O> & { stages?: undefined },
 ): JobDefinition<K, In<S>, Of<'run', O>, Stored<O>, false>
 /** Defines a kind with up to six stages, each durable: its output is committed before the next one begins. */
 export function defineJob<
@@ -121,32 +150,44 @@ export function defineJob<
   N1 extends string,
   O1,
   Q1 extends boolean = false,
+  I1 = never,
+  R1 = never,
   N2 extends string = never,
   O2 = never,
   Q2 extends boolean = false,
+  I2 = never,
+  R2 = never,
   N3 extends string = never,
   O3 = never,
   Q3 extends boolean = false,
+  I3 = never,
+  R3 = never,
   N4 extends string = never,
   O4 = never,
   Q4 extends boolean = false,
+  I4 = never,
+  R4 = never,
   N5 extends string = never,
   O5 = never,
   Q5 extends boolean = false,
+  I5 = never,
+  R5 = never,
   N6 extends string = never,
   O6 = never,
   Q6 extends boolean = false,
+  I6 = never,
+  R6 = never,
 >(
   kind: K,
   definition: Common<S> & {
     run?: undefined
     stages: readonly [
-      Stage<N1, Out<S>, unknown, O1, Q1>,
-      Stage<N2, Out<S>, Of<N1, O1>, O2, Q2>?,
-      Stage<N3, Out<S>, Of<N1, O1> & Of<N2, O2>, O3, Q3>?,
-      Stage<N4, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3>, O4, Q4>?,
-      Stage<N5, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4>, O5, Q5>?,
-      Stage<N6, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5>, O6, Q6>?,
+      Stage<N1, Out<S>, unknown, O1, Q1, I1, R1>,
+      Stage<N2, Out<S>, Of<N1, O1>, O2, Q2, I2, R2>?,
+      Stage<N3, Out<S>, Of<N1, O1> & Of<N2, O2>, O3, Q3, I3, R3>?,
+      Stage<N4, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3>, O4, Q4, I4, R4>?,
+      Stage<N5, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4>, O5, Q5, I5, R5>?,
+      Stage<N6, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5>, O6, Q6, I6, R6>?,
     ]
   },
 ): JobDefinition<
@@ -154,7 +195,7 @@ export function defineJob<
   In<S>,
   Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5> & Of<N6, O6>,
   Stored<Last<[N6, N5, N4, N3, N2, N1], [O6, O5, O4, O3, O2, O1]>>,
-  Q1 | Q2 | Q3 | Q4 | Q5 | Q6 extends false ? false : true
+  [I1 | I2 | I3 | I4 | I5 | I6] extends [never] ? (Q1 | Q2 | Q3 | Q4 | Q5 | Q6 extends false ? false : true) : 'items'
 >
 export function defineJob(
   kind: string,
@@ -212,18 +253,45 @@ function definitionProblem(job: AnyJob): string | undefined {
 function stageProblem(stage: AnyStage): string | undefined {
   const where = `has a stage ${JSON.stringify(stage.name)}`
   if (!isName(stage.name)) return `${where} whose name cannot be used; ${nameRule}.`
-  if (typeof stage.run !== 'function') return `${where} without a \`run\` function.`
-  if (stage.retries !== undefined && !(Number.isInteger(stage.retries) && stage.retries >= 0))
-    return `${where} with retries ${stage.retries}; use a whole number from 0.`
-  if (
-    stage.timeoutMs !== undefined &&
-    !(Number.isFinite(stage.timeoutMs) && stage.timeoutMs > 0 && stage.timeoutMs <= longestTimeoutMs)
-  )
-    return `${where} with timeoutMs ${stage.timeoutMs}; use milliseconds from 1 to ${longestTimeoutMs} (24 days).`
-  for (const [name, value] of Object.entries(stage.backoff ?? {}))
+  const shape = shapeProblem(stage)
+  if (shape) return `${where} ${shape}`
+  const rules = ruleProblem(stage) ?? (isRuled(stage.each) ? ruleProblem(stage.each, 'each.') : undefined)
+  return rules && `${where} ${rules}`
+}
+
+type Rules = Pick<AnyStage, 'retries' | 'timeoutMs' | 'backoff' | 'expiresMs'>
+
+function isRuled(each: AnyStage['each']): each is Each<unknown, unknown> {
+  return typeof each === 'object' && !('stages' in each)
+}
+
+function ruleProblem({ retries, backoff, ...times }: Rules, prefix = ''): string | undefined {
+  if (retries !== undefined && !(Number.isInteger(retries) && retries >= 0))
+    return `with ${prefix}retries ${retries}; use a whole number from 0.`
+  for (const name of ['timeoutMs', 'expiresMs'] as const) {
+    const ms = times[name]
+    if (ms !== undefined && !(Number.isFinite(ms) && ms > 0 && ms <= longestTimeoutMs))
+      return `with ${prefix}${name} ${ms}; use milliseconds from 1 to ${longestTimeoutMs} (24 days).`
+  }
+  for (const [name, value] of Object.entries(backoff ?? {}))
     if (!(Number.isFinite(value) && value >= (name === 'factor' ? 1 : 0)))
-      return `${where} with backoff.${name} ${value}; use a positive number.`
+      return `with ${prefix}backoff.${name} ${value}; use a positive number.`
   return undefined
+}
+
+function shapeProblem({ run, fanOut, each, join, tolerate }: AnyStage): string | undefined {
+  if (!run && !fanOut) return 'without a `run` function; give it `run`, or `fanOut` and `each`.'
+  if (run && (fanOut || each || join)) return 'with both `run` and a fan-out; it can be only one of them.'
+  for (const [name, handler] of Object.entries({ run, fanOut, join }))
+    if (handler !== undefined && typeof handler !== 'function') return `whose \`${name}\` is no function.`
+  if (fanOut && !isEach(each))
+    return 'that fans out without `each`: a function, { run, … }, or a kind made by defineJob.'
+  return tolerate === undefined ? undefined : tolerateProblem(tolerate)
+}
+
+function isEach(each: AnyStage['each']): boolean {
+  if (typeof each === 'function') return true
+  return typeof each === 'object' && each !== null && ('stages' in each || typeof each.run === 'function')
 }
 
 /** The longest time-out that a timer can hold. */

@@ -10,7 +10,7 @@ import { type FaultName, faultOf } from './faults.ts'
 import type { Ground } from './ground.ts'
 import type { Pool } from './member.ts'
 import { randomOf } from './random.ts'
-import type { Scenario } from './scenario.ts'
+import { type Scenario, statementOf } from './scenario.ts'
 import { cellConfig } from './settings.ts'
 import { startStopwatch } from './stopwatch.ts'
 import { type Hit, hasMoved, lookAtHit, strike } from './strike.ts'
@@ -77,10 +77,13 @@ async function runIn(yard: Yard, scenario: Scenario, cell: Cell): Promise<CellOu
   const boundMs = boundFor(cell.fault)
   await playOut(yard, scenario, cell.seed, {
     prepare({ lay, on, database }) {
-      lay({ statement: cell.statement, verdict: faultOf(cell.fault).at, occurrence: cell.occurrence }, (sprung) => {
-        struck = struckBy(yard, cell.fault, on, sprung, database)
-        struck.catch(() => {}) // told below
-      })
+      lay(
+        { statement: statementOf(cell.statement), verdict: faultOf(cell.fault).at, occurrence: cell.occurrence },
+        (sprung) => {
+          struck = struckBy(yard, cell.fault, on, sprung, database)
+          struck.catch(() => {}) // told below
+        },
+      )
     },
     async finish(on) {
       await eventually(() => struck !== undefined, { ms: lingerMs, what: `${cell.statement} was sent` }).catch(() => {})

@@ -11,6 +11,8 @@ const standing = {
   stage: 0,
   crashes: 1,
   session_id: null,
+  is_part: false,
+  position: null,
   pid: null,
 }
 const event = (type: string, attempt: number) => ({ job_id: id, type, attempt, stage: 0 })

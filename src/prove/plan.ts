@@ -4,7 +4,7 @@ import { type Cell, playOut, type Yard } from './cell.ts'
 import { type FaultName, faultNames, isLeftToFull, senselessness } from './faults.ts'
 import { inLanes } from './lanes.ts'
 import { randomOf } from './random.ts'
-import { type Scenario, scenarios } from './scenario.ts'
+import { labelOf, type Scenario, scenarios } from './scenario.ts'
 import type { Sighting } from './trap.ts'
 
 /** Where a statement can be met. */
@@ -40,7 +40,10 @@ export async function survey(
     const quiet = { prepare: () => {}, finish: async () => {}, calm: () => undefined, judge: () => {}, wrongs: mine }
     const { seen } = await playOut(yard, scenario, seed, quiet)
     wrongs.push(...mine.map((wrong) => `${scenario.name} without a fault: ${wrong}`))
-    for (const [statement, sighting] of seen) meet(found, statement, scenario, sighting)
+    for (const [statement, sighting] of seen) {
+      meet(found, statement, scenario, sighting)
+      if (scenario.also?.includes(statement)) meet(found, labelOf(statement, scenario), scenario, sighting)
+    }
   })
   const declared = wanted ?? (await declaredStatements())
   return { found, notCovered: declared.filter((name) => !found.has(name) && !reasonToLeaveOut(name)), wrongs }

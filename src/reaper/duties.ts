@@ -1,12 +1,21 @@
 import { isConnectionError } from '../store/connection.ts'
 import type { Runner } from '../store/store.ts'
+import { barrierDuties } from './barrier-duties.ts'
 import type { OrphanName } from './orphans.ts'
+import { report } from './report.ts'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from './revive.sql.ts'
 import { type EndedRow, endDeadSessions, forgetRefusals, forgetSessions, strandedKinds } from './session.sql.ts'
 
 /** An orphan that was moved on, with its class. */
 export type Orphan = OrphanRow & { orphan: OrphanName }
 
+/** A barrier that was mended: what was wrong, and what was done. */
+export interface Healed {
+  barrier: string
+  job: string
+  orphan: OrphanName
+  message: string
+}
 /** An orphan that could not be moved on, and why. */
 export type FailedRow = Pick<OrphanRow, 'id' | 'lost_ms'> & { error: unknown }
 
@@ -16,6 +25,7 @@ export interface DutyReport {
   quarantined: Orphan[]
   ended: EndedRow[]
   stranded: { queue: string; kind: string; waiting_ms: number }[]
+  healed: Healed[]
   /** Rows that could not be moved, each with its reason; they do not stop the others. */
   failed: FailedRow[]
   /** Whether there may be more than one batch holds. */
@@ -31,10 +41,6 @@ export interface Duty {
 
 const batch = 500
 const day = 86_400_000
-
-function report(part: Partial<DutyReport>): DutyReport {
-  return { revived: [], quarantined: [], ended: [], stranded: [], failed: [], isFull: false, ...part }
-}
 
 const endSessions: Duty = {
   name: 'endSessions',
@@ -80,7 +86,14 @@ const forget: Duty = {
 }
 
 /** All duties, in the order in which a sweep runs them: a session must be ended before its jobs are abandoned. */
-export const duties: readonly Duty[] = [endSessions, reviveAbandoned, reviveHung, reportStranded, forget]
+export const duties: readonly Duty[] = [
+  endSessions,
+  reviveAbandoned,
+  reviveHung,
+  ...barrierDuties,
+  reportStranded,
+  forget,
+]
 
 /** Revives what was found, or quarantines what has spent its crash budget. */
 export async function moveOn(store: Runner, found: OrphanRow[]): Promise<DutyReport> {

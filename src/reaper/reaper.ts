@@ -98,7 +98,7 @@ export async function runSweep(
       for (let isFull = true; isFull && mayGoOn(); ) {
         const report = await duty.run(store)
         news.done(duty.name, report)
-        recovered += report.revived.length + report.quarantined.length
+        recovered += report.revived.length + report.quarantined.length + report.healed.length
         failed += report.failed.length
         isFull = report.isFull
       }

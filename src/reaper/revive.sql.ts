@@ -1,3 +1,4 @@
+import { ending } from '../store/ending.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 
@@ -124,7 +125,7 @@ export const reviveJobs = statement<{ id: string }>()(
 )
 
 const spentError: Sql = sql`json_build_object('code', 'quarantined', 'message',
-      format('The job lost %s workers, which is its crash budget (last: %s). Mend what kills them, then redo it.', crashes, rung))`
+      format('The job lost %s workers, which is its crash budget (last: %s). Mend what kills them, then redo it.', crashes + 1, rung))`
 
 /** Ends orphans whose crash budget is spent: a job that kills its workers stops doing so. */
 export const quarantineJobs = statement<{ id: string }>()(
@@ -135,20 +136,15 @@ export const quarantineJobs = statement<{ id: string }>()(
     delete from holdfast.live_job as job
     using mine
     where ${isOrphan} and ${isSpent} and ${legal('quarantine')}
-    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, (job.crashes + 1)::smallint as crashes,
-      job.crash_budget, job.priority, job.submitted_at, job.session_id, mine.rung, mine.lost_ms
+    returning job.*, mine.rung, mine.lost_ms
   ),
-  kept as (
-    insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at, error)
-    select id, kind, queue, tenant, ${target('quarantine')}, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, now(), ${spentError}
-    from gone
-  ),
-  announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
-    select ${eventOf('quarantine')}, id, kind, tenant, session_id, attempt, stage,
-      json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes, 'error', ${spentError})
-    from gone
-  )
+  ${ending({
+    move: 'quarantine',
+    state: target('quarantine'),
+    crashes: raw('crashes + 1'),
+    error: spentError,
+    data: sql`json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes + 1, 'error', ${spentError})`,
+  })}
   select id
   from gone`,
 )

@@ -1,5 +1,6 @@
 import type { Fence } from '../job/id.ts'
-import type { FinalState, MoveName } from '../job/machine.ts'
+import type { MoveName } from '../job/machine.ts'
+import { ending } from '../store/ending.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 
@@ -9,6 +10,8 @@ interface Ended {
   /** One per fence: the output as JSON text, or null. */
   outputs: (string | null)[]
   stageNames: string[]
+  /** Whether items of the stage failed within its threshold: then the job can end partial at best. */
+  flaws?: boolean[]
 }
 
 interface Erred {
@@ -22,13 +25,16 @@ interface Erred {
 export interface Moved {
   id: string
   attempt: number
+  /** Barriers in which one item too many failed: what is left of them must be cancelled. */
+  stopped?: string[] | null
 }
 
 const ids = (fences: Fence[]) => fences.map((fence) => fence.id)
 const attempts = (fences: Fence[]) => fences.map((fence) => fence.attempt)
+const flawsOf = ({ fences, flaws }: Ended) => flaws ?? fences.map(() => false)
 
-/** The rows that these fences still own, moved from the live table to the finished one, with their event. */
-function endJobs(move: MoveName, state: FinalState, mine: Sql, also: Sql): Sql {
+/** The rows that these fences still own, moved from the live table to the finished one, and all that follows from it. */
+function endJobs(move: MoveName, state: Sql, mine: Sql, also: Sql): Sql {
   const failures = raw(move === 'fail' ? 'failures + 1' : 'failures')
   return sql`
   with mine as materialized (${mine}),
@@ -36,19 +42,10 @@ function endJobs(move: MoveName, state: FinalState, mine: Sql, also: Sql): Sql {
     delete from holdfast.live_job as job
     using mine
     where job.id = mine.id and job.attempt = mine.attempt and ${legal(move)}
-    returning job.*, mine.output, mine.name, mine.error
+    returning job.*, mine.output, mine.name, mine.error, mine.has_flaws
   ),
-  kept as (
-    insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at, error)
-    select id, kind, queue, tenant, ${target(move, state)}, stage, attempt, ${failures}, crashes, crash_budget, priority, submitted_at, now(), error::json
-    from gone
-  ),
-  announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
-    select ${eventOf(move)}, id, kind, tenant, session_id, attempt, stage, error::json
-    from gone
-  )${also}
-  select id, attempt
+  ${ending({ move, state, error: raw('error::json'), data: raw('error::json'), failures })}${also}
+  select id, attempt, (select array_agg(bumped.id) from bumped where bumped.is_stopped) as stopped
   from gone`
 }
 
@@ -65,24 +62,27 @@ const storeOutputs = sql`,
 export const finishJobs = statement<Moved>()('job.finish', (p: Ended) =>
   endJobs(
     'finish',
-    'succeeded',
+    sql`case when is_flawed or has_flaws then ${target('finish', 'partial')} else ${target('finish', 'succeeded')} end`,
     sql`
-    select id, attempt, output, name, null::text as error
-    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[]) as mine (id, attempt, output, name)`,
+    select id, attempt, output, name, has_flaws, null::text as error
+    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[], ${flawsOf(p)}::boolean[])
+      as mine (id, attempt, output, name, has_flaws)`,
     storeOutputs,
   ),
 )
 
 const erred = (p: Erred) => sql`
-    select id, attempt, error, null::text as output, null::text as name
+    select id, attempt, error, null::text as output, null::text as name, false as has_flaws
     from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.errors}::text[]) as mine (id, attempt, error)`
 
 /** Ends attempts in failure, many at a time: retries are spent, or the error is permanent. */
-export const failJobs = statement<Moved>()('job.fail', (p: Erred) => endJobs('fail', 'failed', erred(p), raw('')))
+export const failJobs = statement<Moved>()('job.fail', (p: Erred) =>
+  endJobs('fail', target('fail', 'failed'), erred(p), raw('')),
+)
 
 /** Ends attempts of an optional stage in failure: what the earlier stages returned stays a usable result. */
 export const failOptional = statement<Moved>()('job.fail_optional', (p: Erred) =>
-  endJobs('fail', 'partial', erred(p), raw('')),
+  endJobs('fail', target('fail', 'partial'), erred(p), raw('')),
 )
 
 /** Commits the outputs of stages and queues their jobs for the next stage. Failures and crashes are counted per stage. */
@@ -91,11 +91,13 @@ export const advanceJobs = statement<Moved>()(
   (p: Ended) => sql`
   with mine as materialized (
     select *
-    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[]) as mine (id, attempt, output, name)
+    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[], ${flawsOf(p)}::boolean[])
+      as mine (id, attempt, output, name, has_flaws)
   ),
   gone as (
     update holdfast.live_job as job
-    set state = ${target('advance')}, stage = job.stage + 1, session_id = null, deadline_at = null, failures = 0, crashes = 0, run_at = now()
+    set state = ${target('advance')}, stage = job.stage + 1, session_id = null, deadline_at = null, failures = 0, crashes = 0, run_at = now(),
+      is_flawed = job.is_flawed or mine.has_flaws
     from mine
     where job.id = mine.id and job.attempt = mine.attempt and ${legal('advance')}
     returning job.id, job.kind, job.tenant, job.attempt, job.stage - 1 as stage, mine.output, mine.name

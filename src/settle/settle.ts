@@ -4,6 +4,7 @@ import { type Group, group } from '../service/group.ts'
 import { pause } from '../service/service.ts'
 import { isConnectionError, isRetryable } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
+import { fanOutJobs, stopBarriers } from './fan-out.sql.ts'
 import type { Outcome, Settled, Settlement } from './outcome.ts'
 import {
   advanceJobs,
@@ -118,6 +119,7 @@ async function settleSame(options: SettlerOptions, move: MoveKey, same: Settleme
   for (let tries = 1; ; tries++) {
     try {
       const rows = await write(options, move, same)
+      await stopSpoilt(options, rows)
       const won = new Set(rows.map(keyOf))
       if (tries === 1 || won.size === same.length) return won
       const type = announces(move === 'fail_optional' ? 'fail' : move) as string
@@ -147,6 +149,7 @@ function write({ store, ...options }: SettlerOptions, move: MoveKey, same: Settl
         sessionId,
         outputs: ended.map(({ output }) => output),
         stageNames: ended.map(({ stageName }) => stageName),
+        flaws: ended.map(({ hasFlaws }) => hasFlaws === true),
       }
       return move === 'finish' ? store.run(finishJobs, params) : store.run(advanceJobs, params)
     }
@@ -164,9 +167,21 @@ function write({ store, ...options }: SettlerOptions, move: MoveKey, same: Settl
       const errors = (same as Of<'fail'>[]).map(({ outcome }) => JSON.stringify(outcome.error))
       return store.run(move === 'fail' ? failJobs : failOptional, { fences, sessionId, errors })
     }
+    case 'fanOut':
+      return store.run(fanOutJobs, { fences, sessionId })
     case 'release':
       return store.run(releaseJobs, { fences, sessionId })
   }
+}
+
+/** One item too many failed: what is left of its barrier is cancelled. If this process dies before, the reaper does it. */
+async function stopSpoilt(options: SettlerOptions, rows: Moved[]): Promise<void> {
+  const ids = rows[0]?.stopped ?? []
+  if (ids.length === 0) return
+  const reason = 'More items of this fan-out failed than it tolerates.'
+  const stop = () => options.store.run(stopBarriers, { ids, reason }).catch((error) => void options.onTrouble(error))
+  // what another statement held the first time is free a moment later
+  if ((await stop())?.[0]?.skipped) await stop()
 }
 
 async function refuse(options: SettlerOptions, fences: Fence[], write: string): Promise<void> {

@@ -16,6 +16,7 @@ export interface ClaimedRow {
   submitted_at: Date
   input: string | null
   outputs: string | null
+  is_part: boolean
 }
 
 interface Claim {
@@ -56,7 +57,7 @@ function claimThose(p: Claim, which: Sql): Sql {
         and not exists (select from holdfast.queue where name = lane.queue and paused_at is not null)
       limit ${p.most}
     ))
-    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.submitted_at
+    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.submitted_at, job.is_part
   )
   select claimed.*, payload.input::text as input,
     case when claimed.stage > 0 then (

@@ -5,8 +5,11 @@ import type { Fence } from '../job/id.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
 import type { Settler } from '../settle/settle.ts'
 import { isConnectionError } from '../store/connection.ts'
-import { type Attempt, failure, fenceOf, makeAttempt, runHandler, timeoutError } from './attempt.ts'
+import type { Store } from '../store/store.ts'
+import { type Attempt, fenceOf, makeAttempt } from './attempt.ts'
 import type { ClaimedRow } from './claim.sql.ts'
+import { failure, timeoutError } from './conclude.ts'
+import { type HandlerParts, runHandler } from './handler.ts'
 import type { Pace } from './pace.ts'
 import type { Reports } from './report.ts'
 
@@ -38,6 +41,7 @@ export interface Hands {
 
 /** What the hands need. */
 export interface HandsOptions {
+  store: Store
   config: Config
   jobs: ReadonlyMap<string, AnyJob>
   settler: Settler
@@ -59,6 +63,7 @@ interface Waiting {
 /** Makes the hands of a worker. */
 export function makeHands(options: HandsOptions): Hands {
   const { config, settler, reports, pace } = options
+  const handlerParts: HandlerParts = { config, store: options.store, reporter: reports }
   const running = new Set<Attempt>()
   const settling = new Map<Fence, ClaimedRow>()
   let waiting: Waiting[] = []
@@ -98,7 +103,7 @@ export function makeHands(options: HandsOptions): Hands {
     const attempt = makeAttempt(config, options.jobs.get(row.kind) as AnyJob, row)
     attempt.startedAtMs = performance.now()
     running.add(attempt)
-    void runHandler(config, attempt, reports).then((outcome) => end(attempt, outcome))
+    void runHandler(handlerParts, attempt).then((outcome) => end(attempt, outcome))
   }
 
   function end(attempt: Attempt, outcome: Outcome): void {
@@ -130,7 +135,7 @@ export function makeHands(options: HandsOptions): Hands {
     const fail: Outcome = {
       move: 'fail',
       error: { code: 'output_invalid', message },
-      isOptional: attempt.stage.optional === true,
+      isOptional: attempt.stage.optional === true && !attempt.row.is_part,
     }
     return settle(attempt, fail).then(() => 'lease_lost')
   }
@@ -181,7 +186,7 @@ export function makeHands(options: HandsOptions): Hands {
     if (attempt.abortedBy === undefined && nowMs - attempt.startedAtMs >= attempt.timeoutMs)
       attempt.abort('timeout', nowMs)
     if (attempt.abortedBy === 'timeout' && nowMs - attempt.abortedAtMs >= config.timeoutGraceMs)
-      end(attempt, failure(config, attempt, timeoutError(attempt)))
+      end(attempt, failure(attempt, timeoutError(attempt)))
   }
 
   return {

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
-import { type AnyJob, priorities } from '../job/define.ts'
+import { type AnyJob, type AnyStage, priorities } from '../job/define.ts'
+import { eachOf } from './attempt.ts'
 
 /** One path of the claim's index: the jobs of a kind in a queue at a priority. */
 export interface Lane {
@@ -33,8 +34,12 @@ export function rotated(lanes: Lane[], turn: number): Lane[] {
 export function deadlinesOf(jobs: readonly AnyJob[], config: Config): string {
   const slackMs = config.holdMs + 2 * config.timeoutGraceMs
   return JSON.stringify(
-    Object.fromEntries(
-      jobs.map((job) => [job.kind, job.stages.map((stage) => (stage.timeoutMs ?? config.jobTimeoutMs) + slackMs)]),
-    ),
+    Object.fromEntries(jobs.map((job) => [job.kind, job.stages.map((stage) => longestOf(stage, config) + slackMs)])),
   )
+}
+
+/** A stage that fans out shares its number with its items, so the longer of their time-outs counts. */
+function longestOf(stage: AnyStage, config: Config): number {
+  const own = stage.timeoutMs ?? config.jobTimeoutMs
+  return stage.each && !('stages' in stage.each) ? Math.max(own, eachOf(stage).timeoutMs ?? config.jobTimeoutMs) : own
 }

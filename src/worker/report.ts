@@ -3,7 +3,8 @@ import type { Fence } from '../job/id.ts'
 import { encodeStorable } from '../job/storable.ts'
 import { loop, type Service } from '../service/service.ts'
 import type { Store } from '../store/store.ts'
-import type { Attempt, Reporter } from './attempt.ts'
+import type { Attempt } from './attempt.ts'
+import type { Reporter } from './handler.ts'
 import { reportProgress, writeLogs } from './report.sql.ts'
 
 /** Collects what handlers report and writes it in groups, fenced. */

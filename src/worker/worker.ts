@@ -105,6 +105,7 @@ export function makeWorker(options: WorkerOptions): Worker {
   })
   const reports = makeReports({ store, onRefused: refusedAside, onTrouble: news.trouble })
   const hands = makeHands({
+    store,
     config,
     jobs,
     settler,

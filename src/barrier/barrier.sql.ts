@@ -1,0 +1,217 @@
+import type { Fence } from '../job/id.ts'
+import { tolerated } from '../store/ending.sql.ts'
+import { eventOf, legal, type Sql, sql, statement, target } from '../store/sql.ts'
+import { wakeIdle } from '../store/wake.sql.ts'
+
+/** A barrier, as its job sees it. */
+export interface BarrierRow {
+  id: string
+  opened_at: Date
+  is_sealed: boolean
+  is_joined: boolean
+  is_stopped: boolean
+  is_expired: boolean
+  is_spoilt: boolean
+  total: number | null
+  succeeded: number
+  failed: number
+  cancelled: number
+}
+
+const columns: Sql = sql`barrier.id, barrier.opened_at, barrier.sealed_at is not null as is_sealed, barrier.joined_at is not null as is_joined,
+    barrier.stopped_at is not null as is_stopped, coalesce(barrier.expires_at < now(), false) as is_expired,
+    barrier.failed + barrier.cancelled > ${tolerated} as is_spoilt, barrier.total, barrier.succeeded, barrier.failed, barrier.cancelled`
+
+/** Opens the barrier of a stage, or finds the one that an earlier attempt has opened. */
+export const openBarrier = statement<BarrierRow>()(
+  'barrier.open',
+  (p: { fence: Fence; id: string; count: number | null; share: number | null; expiresMs: number | null }) => sql`
+  insert into holdfast.barrier (id, job_id, stage, tenant, tolerate_count, tolerate_share, expires_at)
+  select ${p.id}::uuid, job.id, job.stage, job.tenant, ${p.count}::int, ${p.share}::float8, now() + ${p.expiresMs}::float8 * interval '1 ms'
+  from holdfast.live_job as job
+  where job.id = ${p.fence.id}::uuid and job.attempt = ${p.fence.attempt} and ${legal('fanOut')}
+  on conflict (job_id, stage) do update
+  set tolerate_count = excluded.tolerate_count, tolerate_share = excluded.tolerate_share, moved_at = now(),
+    expires_at = case when barrier.sealed_at is null then excluded.expires_at else barrier.expires_at end
+  returning ${columns}`,
+)
+
+/** What one batch of items needs. */
+export interface ItemBatch {
+  fence: Fence
+  barrierId: string
+  kind: string
+  queue: string
+  priority: number
+  crashBudget: number
+  stage: number
+  isPart: boolean
+  ids: string[]
+  inputs: string[]
+  keys: string[]
+  positions: number[]
+}
+
+/**
+ * Adds items, many at a time. An item that an earlier attempt has added is there already, live or finished, under the same id. Holds the
+ * parent's row: a producer that lost its lease adds nothing, and a cancel that comes meanwhile waits and then sees the items.
+ */
+export const addItems = statement<{ is_mine: boolean; added: number }>()(
+  'barrier.add',
+  (p: ItemBatch) => sql`
+  with parent as materialized (
+    select job.tenant
+    from holdfast.live_job as job
+    where job.id = ${p.fence.id}::uuid and job.attempt = ${p.fence.attempt} and ${legal('fanOut')}
+    for share
+  ),
+  given as materialized (
+    select given.*, parent.tenant
+    from unnest(${p.ids}::uuid[], ${p.inputs}::text[], ${p.keys}::text[], ${p.positions}::int[]) as given (id, input, key, position), parent
+    where not exists (select from holdfast.finished_job where finished_job.id = given.id)
+  ),
+  added as (
+    insert into holdfast.live_job (id, kind, queue, tenant, state, stage, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part)
+    select id, ${p.kind}, ${p.queue}, tenant, ${target('submit')}, ${p.stage}::smallint, ${p.priority}::smallint, ${p.crashBudget}::smallint, now(), now(),
+      ${p.barrierId}::uuid, position, ${p.isPart}::boolean
+    from given
+    on conflict (id) do nothing
+    returning id, kind, tenant, stage
+  ),
+  payload as (
+    insert into holdfast.job_payload (job_id, input, item_key)
+    select given.id, given.input::json, given.key
+    from given
+    join added on added.id = given.id
+    on conflict (job_id) do nothing
+  ),
+  announced as (
+    insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
+    select ${eventOf('submit')}, id, kind, tenant, 0, stage
+    from added
+  )
+  select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken`,
+)
+
+/** The results of a barrier's items, in order, after that position. */
+export const itemResults = statement<ItemResultRow>()(
+  'barrier.results',
+  (p: { barrierId: string; after: number; limit: number }) => sql`
+  select item.id, item.position, item.state, item.error, payload.item_key as key, payload.input as item, output.output
+  from (
+    select *
+    from holdfast.finished_job as item
+    where item.barrier_id = ${p.barrierId}::uuid and item.position > ${p.after}::int
+    order by item.position
+    limit ${p.limit}
+  ) as item
+  left join holdfast.job_payload as payload on payload.job_id = item.id
+  left join lateral (
+    select output.output
+    from holdfast.stage_output as output
+    where output.job_id = item.id
+    order by output.stage desc
+    limit 1
+  ) as output on true
+  order by item.position`,
+)
+
+/** How one item ended. */
+export interface ItemResultRow {
+  id: string
+  position: number
+  state: string
+  error: { code: string; message: string } | null
+  key: string
+  item: unknown
+  output: unknown
+}
+
+/** How far the fan-outs of a job are. */
+export const barriersOf = statement<BarrierRow & { stage: number; running: number; queued: number; age_ms: number }>()(
+  'barrier.of',
+  (p: { jobId: string }) => sql`
+  select ${columns}, barrier.stage, live.running, live.queued,
+    (extract(epoch from coalesce(barrier.joined_at, now()) - barrier.opened_at) * 1000)::float8 as age_ms
+  from holdfast.barrier
+  cross join lateral (
+    select count(*) filter (where item.session_id is not null)::int as running, count(*) filter (where item.session_id is null)::int as queued
+    from holdfast.live_job as item
+    where item.barrier_id = barrier.id
+  ) as live
+  where barrier.job_id = ${p.jobId}::uuid
+  order by barrier.stage`,
+)
+
+/** One item, live or finished. */
+export interface ItemRow {
+  id: string
+  key: string
+  position: number
+  stage: number
+  state: string
+  attempt: number
+  error: { code: string; message: string } | null
+  since: Date
+}
+
+/** A page of the items of a job, by stage and position. */
+export const itemsOf = statement<ItemRow>()(
+  'barrier.items',
+  (p: { jobId: string; state: string | null; stage: number; position: number; limit: number }) => sql`
+  select item.id, payload.item_key as key, item.position, barrier.stage, item.state, item.attempt, item.error, item.since
+  from holdfast.barrier
+  cross join lateral (
+    (
+      select job.id, job.position, job.state, job.attempt, null::json as error, job.run_at as since
+      from holdfast.live_job as job
+      where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
+        and (barrier.stage > ${p.stage}::smallint or job.position > ${p.position}::int)
+      order by job.position
+      limit ${p.limit}
+    )
+    union all
+    (
+      select job.id, job.position, job.state, job.attempt, job.error, job.finished_at
+      from holdfast.finished_job as job
+      where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
+        and (barrier.stage > ${p.stage}::smallint or job.position > ${p.position}::int)
+      order by job.position
+      limit ${p.limit}
+    )
+  ) as item
+  left join holdfast.job_payload as payload on payload.job_id = item.id
+  where barrier.job_id = ${p.jobId}::uuid and barrier.stage >= ${p.stage}::smallint
+  order by barrier.stage, item.position
+  limit ${p.limit}`,
+)
+
+/** An item that is at work, or waits for items of its own. */
+export interface StragglerRow {
+  id: string
+  key: string
+  position: number
+  stage: number
+  state: string
+  attempt: number
+  crashes: number
+  session_id: number | null
+  deadline_at: Date | null
+}
+
+/** The items of a job that are at work, those with the nearest deadlines first. */
+export const stragglersOf = statement<StragglerRow>()(
+  'barrier.stragglers',
+  (p: { jobId: string; limit: number }) => sql`
+  select item.*, payload.item_key as key
+  from (
+    select item.id, item.position, barrier.stage, item.state, item.attempt, item.crashes, item.session_id, item.deadline_at
+    from holdfast.barrier
+    join holdfast.live_job as item on item.barrier_id = barrier.id
+    where barrier.job_id = ${p.jobId}::uuid and not ${legal('claim', 'item')}
+    order by item.deadline_at, item.position
+    limit ${p.limit}
+  ) as item
+  left join holdfast.job_payload as payload on payload.job_id = item.id
+  order by item.deadline_at, item.position`,
+)

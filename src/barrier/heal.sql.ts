@@ -1,0 +1,201 @@
+import { joining } from '../store/ending.sql.ts'
+import { legal, raw, sql, statement } from '../store/sql.ts'
+import { wakeIdle } from '../store/wake.sql.ts'
+
+/** A barrier that was mended. */
+export interface HealedRow {
+  id: string
+  job_id: string
+  total: number | null
+  /** How many items the ledger lacks. */
+  lost: number
+  /** By how much the counters were off. */
+  drift: number
+  was_negative: boolean
+  was_expired: boolean
+}
+
+const hasItems = raw('exists (select from holdfast.live_job as item where item.barrier_id = barrier.id)')
+const hasJob = raw('exists (select from holdfast.live_job as parent where parent.id = barrier.job_id)')
+
+/**
+ * Fires the joins of barriers that have no live item left, by the ledger: counts that drifted are put right, and items that somebody
+ * deleted count as failed. A barrier that a settle has just moved is looked at again under its lock, and left alone.
+ */
+export const joinDrained = statement<HealedRow>()(
+  'barrier.join_drained',
+  (p: { limit: number }) => sql`
+  with drained as materialized (
+    select barrier.*
+    from holdfast.barrier
+    where barrier.joined_at is null and barrier.armed_at is not null and not ${hasItems}
+    order by barrier.id
+    limit ${p.limit}
+    for no key update skip locked
+  ),
+  ledger as materialized (
+    select drained.id, counted.*, drained.total - counted.succeeded - counted.failed - counted.cancelled as lost
+    from drained
+    cross join lateral (
+      select count(*) filter (where item.state in ('succeeded', 'partial'))::int as succeeded, count(*) filter (where item.state = 'failed')::int as failed,
+        count(*) filter (where item.state = 'cancelled')::int as cancelled
+      from holdfast.finished_job as item
+      where item.barrier_id = drained.id
+    ) as counted
+  ),
+  healed as (
+    update holdfast.barrier
+    set succeeded = ledger.succeeded, failed = ledger.failed + greatest(0, ledger.lost), cancelled = ledger.cancelled, joined_at = now(), moved_at = now()
+    from ledger
+    join drained on drained.id = ledger.id
+    where barrier.id = ledger.id
+    returning barrier.id, barrier.job_id, barrier.total, greatest(0, ledger.lost) as lost, true as is_joined,
+      abs(drained.succeeded - ledger.succeeded) + abs(drained.failed - ledger.failed) + abs(drained.cancelled - ledger.cancelled) as drift,
+      least(drained.succeeded, drained.failed, drained.cancelled) < 0 as was_negative, coalesce(drained.expires_at < now(), false) as was_expired
+  ),
+  ${joining('healed')}
+  select healed.*, ${wakeIdle} as woken
+  from healed`,
+)
+
+/** Puts the counters of quiet barriers right by the ledger. */
+export const recountBarriers = statement<HealedRow>()(
+  'barrier.recount',
+  (p: { quietMs: number; limit: number }) => sql`
+  with quiet as materialized (
+    select barrier.*
+    from holdfast.barrier
+    where barrier.joined_at is null and barrier.armed_at is not null and barrier.moved_at < now() - ${p.quietMs}::float8 * interval '1 ms'
+    order by barrier.moved_at
+    limit ${p.limit}
+    for no key update skip locked
+  ),
+  ledger as materialized (
+    select quiet.id, counted.*
+    from quiet
+    cross join lateral (
+      select count(*) filter (where item.state in ('succeeded', 'partial'))::int as succeeded, count(*) filter (where item.state = 'failed')::int as failed,
+        count(*) filter (where item.state = 'cancelled')::int as cancelled
+      from holdfast.finished_job as item
+      where item.barrier_id = quiet.id
+    ) as counted
+  )
+  update holdfast.barrier
+  set succeeded = ledger.succeeded, failed = ledger.failed, cancelled = ledger.cancelled, moved_at = now()
+  from ledger
+  join quiet on quiet.id = ledger.id
+  where barrier.id = ledger.id
+    and (quiet.succeeded, quiet.failed, quiet.cancelled) is distinct from (ledger.succeeded, ledger.failed, ledger.cancelled)
+  returning barrier.id, barrier.job_id, barrier.total, 0 as lost,
+    abs(quiet.succeeded - ledger.succeeded) + abs(quiet.failed - ledger.failed) + abs(quiet.cancelled - ledger.cancelled) as drift,
+    least(quiet.succeeded, quiet.failed, quiet.cancelled) < 0 as was_negative, false as was_expired`,
+)
+
+/** Barriers that were stopped, or whose job is gone, although items of theirs still live. */
+export const findUnstopped = statement<{ id: string; job_id: string; is_abandoned: boolean; is_expired: boolean }>()(
+  'barrier.unstopped',
+  (p: { limit: number }) => sql`
+  select barrier.id, barrier.job_id, not ${hasJob} as is_abandoned, coalesce(barrier.expires_at <= barrier.stopped_at, false) as is_expired
+  from holdfast.barrier
+  where barrier.joined_at is null and (barrier.stopped_at is not null or not ${hasJob}) and ${hasItems}
+  order by barrier.id
+  limit ${p.limit}`,
+)
+
+/**
+ * Barriers that are gone although items of theirs live on. Hops from one barrier to the next along the index, so its cost is the number
+ * of barriers that have live items.
+ */
+export const findStrays = statement<{ id: string }>()(
+  'barrier.strays',
+  (p: { limit: number }) => sql`
+  with recursive named (id) as (
+    (select item.barrier_id from holdfast.live_job as item where item.barrier_id is not null order by item.barrier_id limit 1)
+    union all
+    select (
+      select item.barrier_id
+      from holdfast.live_job as item
+      where item.barrier_id is not null and item.barrier_id > named.id
+      order by item.barrier_id
+      limit 1
+    )
+    from named
+    where named.id is not null
+  )
+  select named.id
+  from named
+  where named.id is not null and not exists (select from holdfast.barrier where barrier.id = named.id)
+  limit ${p.limit}`,
+)
+
+/**
+ * Puts jobs back in their queues that wait for nothing: no armed barrier of their stage is there to join them. Its join was recorded
+ * and never reached the job, or its row is gone; whoever claims the job finds out which.
+ */
+export const requeueWaiting = statement<{ id: string }>()(
+  'barrier.requeue',
+  (p: { limit: number }) => sql`
+  with stranded as materialized (
+    select job.id as job_id, true as is_joined
+    from holdfast.live_job as job
+    where ${legal('join')} and not exists (
+      select
+      from holdfast.barrier
+      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null
+    )
+    order by job.id
+    limit ${p.limit}
+    for update skip locked
+  ),
+  ${joining('stranded')}
+  select joined.id, ${wakeIdle} as woken
+  from joined`,
+)
+
+/** Closes barriers whose job is gone and whose items have ended: there is nobody to join. */
+export const closeAbandoned = statement<{ id: string }>()(
+  'barrier.close',
+  (p: { limit: number }) => sql`
+  update holdfast.barrier
+  set joined_at = now(), moved_at = now()
+  where id = any(array(
+    select barrier.id
+    from holdfast.barrier
+    where barrier.joined_at is null and not ${hasJob} and not ${hasItems}
+    order by barrier.id
+    limit ${p.limit}
+    for no key update skip locked
+  ))
+  returning id`,
+)
+
+/**
+ * Stops barriers that have expired with work left. If workers of that work have died since, it was not slow but lost: the expiry is put off
+ * once more, and the items, which are revived, get their chance.
+ */
+export const expireBarriers = statement<{ id: string; job_id: string; is_stopped: boolean }>()(
+  'barrier.expire',
+  (p: { limit: number }) => sql`
+  with late as materialized (
+    select barrier.id, barrier.expires_at - barrier.opened_at as patience
+    from holdfast.barrier
+    where barrier.joined_at is null and barrier.armed_at is not null and barrier.stopped_at is null and barrier.expires_at < now() and ${hasItems}
+    order by barrier.id
+    limit ${p.limit}
+    for no key update skip locked
+  )
+  update holdfast.barrier
+  set stopped_at = case when worst.crashes > barrier.extended then null else now() end,
+    expires_at = case when worst.crashes > barrier.extended then now() + late.patience else barrier.expires_at end,
+    extended = greatest(barrier.extended, worst.crashes), moved_at = now()
+  from late
+  cross join lateral (
+    select max(item.crashes + case when ${legal('revive', 'item')} and not exists (
+      select from holdfast.session where session.id = item.session_id and session.ended_at is null
+    ) then 1 else 0 end)::smallint as crashes
+    from holdfast.live_job as item
+    where item.barrier_id = late.id
+  ) as worst
+  where barrier.id = late.id
+  returning barrier.id, barrier.job_id, barrier.stopped_at is not null as is_stopped`,
+)

@@ -1,0 +1,79 @@
+import type { Fence } from '../job/id.ts'
+import { type CancelledRow, cancelling } from '../store/cancelling.sql.ts'
+import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
+import { wakeIdle } from '../store/wake.sql.ts'
+import type { Moved } from './settle.sql.ts'
+
+/** The number of a barrier's items, by the ledger. */
+function ledgerOf(barrier: string): Sql {
+  return raw(`((select count(*) from holdfast.live_job as item where item.barrier_id = ${barrier}.id)
+      + (select count(*) from holdfast.finished_job as item where item.barrier_id = ${barrier}.id))::int`)
+}
+
+/**
+ * Seals and arms barriers and lets their jobs wait. If all items have ended already (or there are none), the join fires at once: the
+ * barrier's row is held, so no settle can count past us meanwhile.
+ */
+export const fanOutJobs = statement<Moved>()(
+  'job.fan_out',
+  (p: { fences: Fence[]; sessionId: number }) => sql`
+  with mine as materialized (
+    select *
+    from unnest(${p.fences.map(({ id }) => id)}::uuid[], ${p.fences.map(({ attempt }) => attempt)}::int[]) as mine (id, attempt)
+  ),
+  held as materialized (
+    select barrier.*
+    from holdfast.barrier
+    join mine on mine.id = barrier.job_id
+    join holdfast.live_job as job on job.id = barrier.job_id and job.stage = barrier.stage
+    order by barrier.id
+    for no key update of barrier
+  ),
+  ready as materialized (
+    select held.id, held.job_id, ledger.total, held.succeeded + held.failed + held.cancelled >= ledger.total as is_joined
+    from held
+    cross join lateral (select ${ledgerOf('held')} as total) as ledger
+  ),
+  moved as (
+    update holdfast.live_job as job
+    set state = case when ready.is_joined then ${target('join')} else ${target('fanOut')} end, session_id = null, deadline_at = null, run_at = now()
+    from mine
+    join ready on ready.job_id = mine.id
+    where job.id = mine.id and job.attempt = mine.attempt and ${legal('fanOut')}
+    returning job.id, job.kind, job.tenant, job.attempt, job.stage, ready.id as barrier_id, ready.total, ready.is_joined
+  ),
+  sealed as (
+    update holdfast.barrier
+    set sealed_at = coalesce(barrier.sealed_at, now()), armed_at = now(), total = moved.total, moved_at = now(),
+      joined_at = case when moved.is_joined then now() end,
+      stopped_at = case when barrier.failed + barrier.cancelled > greatest(coalesce(barrier.tolerate_count, 0), floor(coalesce(barrier.tolerate_share, 0) * moved.total)) then now() end
+    from moved
+    where barrier.id = moved.barrier_id
+    returning barrier.id, barrier.stopped_at is not null and barrier.joined_at is null as is_stopped
+  ),
+  announced as (
+    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
+    select told.type, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage, json_build_object('items', total)
+    from moved
+    cross join lateral (
+      select ${eventOf('fanOut')} as type, 1 as place
+      union all
+      select ${eventOf('join')}, 2 where moved.is_joined
+    ) as told
+    order by told.place
+  )
+  select id, attempt, (select array_agg(sealed.id) from sealed where sealed.is_stopped) as stopped, ${wakeIdle} as woken
+  from moved`,
+)
+
+/** Cancels what is left of barriers that were stopped, or that are gone. Their joins fire with the last cancelled item. */
+export const stopBarriers = statement<CancelledRow>()('barrier.stop', (p: { ids: string[]; reason: string }) =>
+  cancelling({
+    seed: sql`
+    select job.id, false
+    from holdfast.live_job as job
+    where job.barrier_id = any(${p.ids}::uuid[]) and ${legal('cancel')}`,
+    barrierIds: p.ids,
+    reason: sql`${p.reason}::text`,
+  }),
+)

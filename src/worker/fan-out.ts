@@ -1,0 +1,68 @@
+import { uuidv7 } from 'uuidv7'
+import { type BarrierRow, openBarrier } from '../barrier/barrier.sql.ts'
+import { produceItems } from '../barrier/produce.ts'
+import { resultsOf } from '../barrier/results.ts'
+import type { StageContext } from '../job/define.ts'
+import type { Summary } from '../job/fan-out.ts'
+import type { Outcome } from '../settle/outcome.ts'
+import { isConnectionError } from '../store/connection.ts'
+import type { Attempt } from './attempt.ts'
+import { failure, success } from './conclude.ts'
+import type { HandlerParts } from './handler.ts'
+
+/**
+ * Runs an attempt of a stage that fans out. What there is to do is what its barrier says: not sealed, items are produced; sealed, the job
+ * waits for them (again, after a redo); joined, the join runs.
+ */
+export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: StageContext): Promise<Outcome> {
+  try {
+    const barrier = await open(parts, attempt)
+    // no barrier: the attempt is no longer ours, and the release says so
+    if (!barrier) return { move: 'release' }
+    if (barrier.is_joined) return await join(parts, attempt, ctx, barrier)
+    if (!barrier.is_sealed && !(await produceItems(parts, attempt, ctx, barrier))) return { move: 'release' }
+    return { move: 'fanOut' }
+  } catch (error) {
+    // that the database was out of reach is not the handler's fault
+    if (isConnectionError(error)) return { move: 'release' }
+    throw error
+  }
+}
+
+async function open({ store }: HandlerParts, { fence, stage }: Attempt): Promise<BarrierRow | undefined> {
+  const { count = null, share = null } = (stage.tolerate ?? {}) as { count?: number; share?: number }
+  const [barrier] = await store.run(openBarrier, {
+    fence,
+    id: uuidv7(),
+    count,
+    share,
+    expiresMs: stage.expiresMs ?? null,
+  })
+  return barrier
+}
+
+async function join(parts: HandlerParts, attempt: Attempt, ctx: StageContext, barrier: BarrierRow): Promise<Outcome> {
+  const summary: Summary = {
+    total: barrier.total ?? 0,
+    succeeded: barrier.succeeded,
+    failed: barrier.failed,
+    cancelled: barrier.cancelled,
+  }
+  const flaws = summary.failed + summary.cancelled
+  if (barrier.is_spoilt) {
+    const numbers = `${summary.failed} of ${summary.total} items failed and ${summary.cancelled} were cancelled`
+    if (barrier.is_expired && barrier.is_stopped)
+      return failure(attempt, {
+        code: 'barrier_expired',
+        message: `The fan-out of stage ${attempt.stage.name} expired: ${numbers}.`,
+      })
+    return failure(attempt, {
+      code: 'items_failed',
+      message: `${numbers}, more than stage ${attempt.stage.name} tolerates.`,
+    })
+  }
+  const output = attempt.stage.join
+    ? await attempt.stage.join(ctx, summary, resultsOf(parts.store, barrier.id))
+    : summary
+  return success(parts.config, attempt, output, flaws > 0)
+}
