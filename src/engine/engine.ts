@@ -1,4 +1,5 @@
 import { type Audit, audit } from '../audit/audit.ts'
+import type { Owner } from '../barrier/owner.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { type AnyJob, type InputOf, isName, type JobDefinition } from '../job/define.ts'
@@ -10,6 +11,7 @@ import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
+import { type Barriers, makeBarriers } from './barriers.ts'
 import { type FanOutProgress, fanOutsOf, type Item, listItems } from './fan-outs.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
@@ -71,6 +73,8 @@ export interface Holdfast {
     id: string,
     options?: { state?: State; after?: { stage: number; position: number }; limit?: number },
   ): Promise<Item[]>
+  /** Barriers of their own, for executions that another system owns. */
+  readonly barrier: Barriers
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
   cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
@@ -99,6 +103,9 @@ export interface Holdfast {
 /** What an engine is made of. */
 export interface EngineParts {
   store: Store
+  /** Connections of their own for those who wait for other systems in a transaction. */
+  aside: Store
+  owners: Readonly<Record<string, Owner>>
   url: string
   config: Config
   jobs: readonly AnyJob[]
@@ -120,6 +127,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   const parts: EngineParts = { ...given, metrics: makeMetrics() }
   const { store, config, log } = parts
   const submitter = makeSubmitter(store, config.batchSize)
+  const { idle: arrivalsDone, ...barrier } = makeBarriers(parts)
   const results = makeResults(store, (error) => log.warn({ err: error }, 'could not look for results'))
   const working = new Set<{ stop(): Promise<void> }>()
   const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, store, results })
@@ -152,16 +160,20 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   async function explainNothing(id: JobId, move: 'cancel' | 'redo', tenant: string | null): Promise<never> {
     const [now] = await store.run(stateOf, { ids: [id], tenant })
     if (!now) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
-    throw new HoldfastError('move_illegal', `Job ${id} is ${now.state}; it cannot be ${move === 'cancel' ? 'cancelled' : 'redone'} now.`, {
-      details: { state: now.state },
-    })
+    throw new HoldfastError(
+      'move_illegal',
+      `Job ${id} is ${now.state}; it cannot be ${move === 'cancel' ? 'cancelled' : 'redone'} now.`,
+      {
+        details: { state: now.state },
+      },
+    )
   }
 
   async function close(): Promise<void> {
     await Promise.all([...working].map((one) => one.stop()))
-    await submitter.idle()
+    await Promise.all([submitter.idle(), arrivalsDone()])
     await results.stop()
-    await store.close()
+    await Promise.all([store.close(), parts.aside.close()])
     await parts.stopServer()
   }
 
@@ -169,6 +181,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   return {
     config,
     url: parts.url,
+    barrier,
     submit,
     submitMany,
     handle: (id) => handle(idOf(id), false),
