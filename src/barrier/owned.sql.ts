@@ -82,14 +82,23 @@ export const wakeIfFired = sql`case when exists (select from fired) then ${wakeI
 
 /**
  * Opens a barrier, or arms an open one again: its expiry, its continuation and its owner are then the new ones, its arming is higher, and
- * what has arrived stays. It fires at once if nothing is left to arrive. No arming in the answer: it is fired, another tenant's, has other
- * parts, or the expiry is past.
+ * what has arrived stays. It fires at once if nothing is left to arrive. The number of the arming is drawn while the row is held, so that the
+ * last to arm has the highest. No arming in the answer: it is fired, another tenant's, has other parts, the expiry is past, or another one
+ * opened it between the look and the insert, with a number drawn later.
  */
 export const openOwned = statement<OpenedRow>()(
   'owned_barrier.open',
   (p: OpenParams) => sql`
-  with wanted as materialized (
+  with held as materialized (
+    select barrier.id
+    from holdfast.owned_barrier as barrier
+    where barrier.id = ${p.id}::text
+    for no key update
+  ),
+  wanted as materialized (
     select nextval('holdfast.owned_arming') as arming, coalesce(${p.expiresAt}::timestamptz, now() + ${p.expiresMs}::float8 * interval '1 ms') as expires_at
+    from (values (true)) as once (is_once)
+    left join held on true
   ),
   armed as (
     insert into holdfast.owned_barrier as barrier (id, tenant, arming, opened_arming, expires_at, due_at, total, parts_print, owner, execution,
@@ -108,6 +117,7 @@ export const openOwned = statement<OpenedRow>()(
       run_at = excluded.run_at, input = excluded.input, meta = excluded.meta, arrived = holdfast.owned_arrived(barrier.id),
       fired_at = case when holdfast.owned_arrived(barrier.id) >= barrier.total then now() end
     where barrier.fired_at is null and barrier.tenant is not distinct from excluded.tenant and barrier.parts_print = excluded.parts_print
+      and barrier.arming < excluded.arming
     returning barrier.*, barrier.arming = barrier.opened_arming as is_new, barrier.fired_at is not null as is_fired
   ),
   listed as (

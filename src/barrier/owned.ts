@@ -34,7 +34,7 @@ export type Arrived = 'arrived' | 'fired' | 'already' | 'abandoned'
 
 /** Opens a barrier, or arms it again. Why nothing happened is asked only after the write: before it, the answer may change. */
 export async function openBarrierOf(runner: Runner, params: OpenParams): Promise<Opened> {
-  for (let attempt = 0; attempt < 3; attempt++) {
+  for (let attempt = 0; attempt < 5; attempt++) {
     const [row] = await runner.run(openOwned, params)
     if (row?.is_past)
       refuse('expires must lie in the future, by the clock of the database', params.expiresAt ?? params.expiresMs)
@@ -43,7 +43,7 @@ export async function openBarrierOf(runner: Runner, params: OpenParams): Promise
       return { id: params.id, status, arming: row.arming, job: row.job_id as string }
     }
     const [now] = await runner.run(getOwned, { id: params.id, tenant: null, shown: 0 })
-    // removed between the two looks: the next try opens it anew
+    // removed, or opened by another, between two looks: the next try sees it
     if (!now) continue
     if (now.tenant !== params.tenant) conflict(params.id, 'is taken')
     if (now.parts_print !== params.partsPrint) conflict(params.id, `has ${now.total} other parts; abort it first`)
