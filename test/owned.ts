@@ -22,7 +22,7 @@ export async function expire(query: Query, id: string): Promise<void> {
 
 /** Lets all parts have arrived without anybody noticing, as a restored backup may. */
 export async function drain(query: Query, id: string, arrived: number): Promise<void> {
-  await query('update holdfast.owned_part set arrived_at = now() where barrier_id = $1', [id])
+  await query('update holdfast.owned_part set arrived_at = now() where barrier_id = $1 and arrived_at is null', [id])
   await query('update holdfast.owned_barrier set arrived = $2 where id = $1', [id, arrived])
 }
 
