@@ -47,4 +47,7 @@ alter table holdfast.finished_job
 create index live_job_item on holdfast.live_job (barrier_id, position) where barrier_id is not null;
 create index finished_job_item on holdfast.finished_job (barrier_id, position) where barrier_id is not null;
 
+-- The reaper's path: the few jobs that wait, to see that a barrier will join each.
+create index live_job_waiting on holdfast.live_job (id) where state = 'waiting';
+
 alter table holdfast.job_payload add column item_key text;

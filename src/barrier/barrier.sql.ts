@@ -185,3 +185,33 @@ export const itemsOf = statement<ItemRow>()(
   order by barrier.stage, item.position
   limit ${p.limit}`,
 )
+
+/** An item that is at work, or waits for items of its own. */
+export interface StragglerRow {
+  id: string
+  key: string
+  position: number
+  stage: number
+  state: string
+  attempt: number
+  crashes: number
+  session_id: number | null
+  deadline_at: Date | null
+}
+
+/** The items of a job that are at work, those with the nearest deadlines first. */
+export const stragglersOf = statement<StragglerRow>()(
+  'barrier.stragglers',
+  (p: { jobId: string; limit: number }) => sql`
+  select item.*, payload.item_key as key
+  from (
+    select item.id, item.position, barrier.stage, item.state, item.attempt, item.crashes, item.session_id, item.deadline_at
+    from holdfast.barrier
+    join holdfast.live_job as item on item.barrier_id = barrier.id
+    where barrier.job_id = ${p.jobId}::uuid and not ${legal('claim', 'item')}
+    order by item.deadline_at, item.position
+    limit ${p.limit}
+  ) as item
+  left join holdfast.job_payload as payload on payload.job_id = item.id
+  order by item.deadline_at, item.position`,
+)

@@ -92,14 +92,64 @@ export const recountBarriers = statement<HealedRow>()(
 )
 
 /** Barriers that were stopped, or whose job is gone, although items of theirs still live. */
-export const findUnstopped = statement<{ id: string; job_id: string; is_abandoned: boolean }>()(
+export const findUnstopped = statement<{ id: string; job_id: string; is_abandoned: boolean; is_expired: boolean }>()(
   'barrier.unstopped',
   (p: { limit: number }) => sql`
-  select barrier.id, barrier.job_id, not ${hasJob} as is_abandoned
+  select barrier.id, barrier.job_id, not ${hasJob} as is_abandoned, coalesce(barrier.expires_at <= barrier.stopped_at, false) as is_expired
   from holdfast.barrier
   where barrier.joined_at is null and (barrier.stopped_at is not null or not ${hasJob}) and ${hasItems}
   order by barrier.id
   limit ${p.limit}`,
+)
+
+/**
+ * Barriers that are gone although items of theirs live on. Hops from one barrier to the next along the index, so its cost is the number
+ * of barriers that have live items.
+ */
+export const findStrays = statement<{ id: string }>()(
+  'barrier.strays',
+  (p: { limit: number }) => sql`
+  with recursive named (id) as (
+    (select item.barrier_id from holdfast.live_job as item where item.barrier_id is not null order by item.barrier_id limit 1)
+    union all
+    select (
+      select item.barrier_id
+      from holdfast.live_job as item
+      where item.barrier_id is not null and item.barrier_id > named.id
+      order by item.barrier_id
+      limit 1
+    )
+    from named
+    where named.id is not null
+  )
+  select named.id
+  from named
+  where named.id is not null and not exists (select from holdfast.barrier where barrier.id = named.id)
+  limit ${p.limit}`,
+)
+
+/**
+ * Puts jobs back in their queues that wait for nothing: no armed barrier of their stage is there to join them. Its join was recorded
+ * and never reached the job, or its row is gone; whoever claims the job finds out which.
+ */
+export const requeueWaiting = statement<{ id: string }>()(
+  'barrier.requeue',
+  (p: { limit: number }) => sql`
+  with stranded as materialized (
+    select job.id as job_id, true as is_joined
+    from holdfast.live_job as job
+    where ${legal('join')} and not exists (
+      select
+      from holdfast.barrier
+      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null
+    )
+    order by job.id
+    limit ${p.limit}
+    for update skip locked
+  ),
+  ${joining('stranded')}
+  select joined.id, ${wakeIdle} as woken
+  from joined`,
 )
 
 /** Closes barriers whose job is gone and whose items have ended: there is nobody to join. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob, AnyStage, StageContext } from '../job/define.ts'
+import type { Items } from '../job/fan-out.ts'
 import type { Fence, JobId } from '../job/id.ts'
 import { encodeStorable } from '../job/storable.ts'
 import type { Runner } from '../store/store.ts'
@@ -29,7 +30,7 @@ export async function produceItems(
   const batch = emptyBatch(parts.config, producer, barrier)
   const keys = new Map<string, number>()
   let position = 0
-  for await (const item of (await stage.fanOut?.(ctx, ctx.input)) ?? []) {
+  for await (const item of itemsOf(stage, await stage.fanOut?.(ctx, ctx.input))) {
     ctx.signal.throwIfAborted()
     const key = stage.key ? distinct(keys, stage.key(item, position), position) : String(position)
     batch.ids.push(itemId(barrier, key))
@@ -40,6 +41,18 @@ export async function produceItems(
     if (batch.ids.length >= parts.config.batchSize && !(await flush(parts.store, batch))) return false
   }
   return batch.ids.length === 0 || (await flush(parts.store, batch))
+}
+
+/** What the stage gave, if one can go through it. A text can be gone through too, but nobody means its letters. */
+function itemsOf(stage: AnyStage, given: unknown): Items<unknown> {
+  const isList =
+    typeof given === 'object' && given !== null && (Symbol.iterator in given || Symbol.asyncIterator in given)
+  if (isList) return given as Items<unknown>
+  const what = given === null || given === undefined ? String(given) : `a ${typeof given}`
+  throw new HoldfastError(
+    'item_invalid',
+    `Stage ${stage.name} fanned out to ${what}; return an array or a generator, empty if there is nothing to do.`,
+  )
 }
 
 async function flush(store: Runner, batch: ItemBatch): Promise<boolean> {

@@ -53,6 +53,8 @@ interface Told {
 
 const eventLooks: Record<string, Look> = {
   submitted: 'cyan',
+  fanned_out: 'magenta',
+  joined: 'magenta',
   finished: 'green',
   failed: 'red',
   quarantined: 'red',
@@ -74,9 +76,10 @@ export function eventWords(event: Told, stages: StageNames | undefined): EventWo
 
 function noteOf({ data, at }: Told): string {
   if (typeof data !== 'object' || data === null) return ''
-  const { message, reason, error, runAt, data: more } = data as Record<string, unknown>
+  const { message, reason, error, runAt, items, data: more } = data as Record<string, unknown>
   const told = message ?? reason ?? (error as { message?: unknown } | undefined)?.message
   const words = told === undefined ? [] : [String(told)]
+  if (typeof items === 'number') words.push(`${items} items`)
   if (more !== undefined) words.push(JSON.stringify(more))
   if (typeof runAt === 'string') words.push(`(again in ${lengthWords(new Date(runAt).getTime() - at.getTime())})`)
   return words.join(' ')

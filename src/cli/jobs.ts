@@ -17,6 +17,7 @@ interface Flags {
   queue?: string
   limit: string
   before?: string
+  items?: true
   json?: true
 }
 
@@ -29,6 +30,7 @@ export function addJobs(program: Command): void {
     .option('--kind <kind>', 'Only jobs of this kind.')
     .option('--tenant <tenant>', 'Only jobs of this tenant.')
     .option('--queue <queue>', 'Only jobs of this queue.')
+    .option('--items', 'The items of fan-outs too.')
     .option('--limit <number>', 'How many, up to 1000.', '20')
     .option('--before <id>', 'Only jobs submitted before this one: the next page.')
     .action((flags: Flags) => listJobs(flags))
@@ -44,7 +46,15 @@ async function listJobs(flags: Flags): Promise<void> {
   const config = configOf({ ...flags })
   const { kind, tenant, queue, before } = flags
   const limit = parseWhole('--limit', flags.limit)
-  const wanted = { kind, tenant, queue, before, limit, ...(flags.state && { state: statesIn(flags.state) }) }
+  const wanted = {
+    kind,
+    tenant,
+    queue,
+    before,
+    limit,
+    items: flags.items === true,
+    ...(flags.state && { state: statesIn(flags.state) }),
+  }
   const { jobs, kinds } = await withClient(config, async (hf) => ({
     jobs: await hf.list(wanted),
     kinds: await hf.kinds(),

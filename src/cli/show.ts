@@ -1,8 +1,10 @@
 import type { Command } from 'commander'
+import type { Holdfast } from '../engine/engine.ts'
 import type { Job, TimelineEvent } from '../engine/job.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { isFinal } from '../job/machine.ts'
 import { withClient } from './client.ts'
+import { type FanOutView, fanOutLines } from './fan-out-words.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { eventWords, looks, spanWords, stageWords, stateWords } from './job-words.ts'
 import { pickJob } from './pick-job.ts'
@@ -14,7 +16,7 @@ import { lengthWords } from './time-words.ts'
 export function addShow(program: Command): void {
   const command = program
     .command('show')
-    .description('Show one job: its input, what its stages returned, and its timeline.')
+    .description('Show one job: its input, what its stages returned, how far its fan-outs are, and its timeline.')
     .argument('<id>', 'The id of a job, or its last 8 letters.')
     .action((word: string, flags: { json?: true }) => show(word, flags))
   addSettings(addJson(command), clientSettings)
@@ -25,14 +27,35 @@ export function addShow(program: Command): void {
 }
 
 async function show(word: string, flags: { json?: true }): Promise<void> {
-  const { job, timeline } = await withClient(configOf({ ...flags }), async (hf) => {
+  const { job, fanOuts, timeline } = await withClient(configOf({ ...flags }), async (hf) => {
     const id = await pickJob(hf, word)
     const found = await hf.get(id)
     if (!found) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
-    return { job: found, timeline: await hf.timeline(id) }
+    return { job: found, fanOuts: await viewsOf(hf, found), timeline: await hf.timeline(id) }
   })
-  if (flags.json) return print(JSON.stringify({ job, timeline }, null, 2))
-  for (const line of [...headLines(job), '', ...stageLines(job), '', ...timelineLines(job, timeline)]) print(line)
+  if (flags.json) return print(JSON.stringify({ job, fanOuts, timeline }, null, 2))
+  for (const line of [...headLines(job), '', ...stageLines(job, fanOuts), '', ...timelineLines(job, timeline)])
+    print(line)
+}
+
+const mostItems = 5
+
+/** The fan-outs of a job with their stragglers and failures. Most jobs have none. */
+async function viewsOf(hf: Holdfast, { id }: Job): Promise<FanOutView[]> {
+  const fanOuts = await hf.fanOuts(id)
+  if (fanOuts.length === 0) return []
+  const stragglers = await hf.stragglers(id, { limit: mostItems })
+  const views: FanOutView[] = []
+  for (const fan of fanOuts) {
+    const after = { stage: fan.stage, position: -1 }
+    const failures = fan.failed > 0 ? await hf.items(id, { state: 'failed', after, limit: mostItems }) : []
+    views.push({
+      ...fan,
+      stragglers: stragglers.filter(({ stage }) => stage === fan.stage),
+      failures: failures.filter(({ stage }) => stage === fan.stage),
+    })
+  }
+  return views
 }
 
 function headLines(job: Job): string[] {
@@ -75,20 +98,24 @@ export function progressBar(progress: Job['progress']): string | undefined {
 
 const mostLines = 16
 
-function stageLines(job: Job): string[] {
+function stageLines(job: Job, fanOuts: FanOutView[]): string[] {
   // a kind that nobody registered, or a stage that it no longer has: what was committed is shown all the same
   const names = [...new Set([...job.stages.map(({ name }) => name), ...Object.keys(job.outputs)])]
-  return [paint('bold', 'stages'), ...names.flatMap((name, index) => stagePart(job, name, index))]
+  return [paint('bold', 'stages'), ...names.flatMap((name, index) => stagePart(job, name, index, fanOuts))]
 }
 
-function stagePart(job: Job, name: string, index: number): string[] {
+function stagePart(job: Job, name: string, index: number, fanOuts: FanOutView[]): string[] {
   const optional = job.stages[index]?.optional ? ' (optional)' : ''
   const output = job.outputs[name]
   const isDone = output !== undefined || index < job.stage || job.state === 'succeeded'
   const state = isDone ? paint('green', 'done') : index === job.stage ? paint(looks[job.state], job.state) : 'to come'
   const lines = output === undefined ? [] : JSON.stringify(output, null, 2).split('\n')
   const more = lines.length > mostLines ? [paint('dim', `… ${lines.length - mostLines} more lines; see --json`)] : []
-  return [`  ${name}${optional}: ${state}`, ...[...lines.slice(0, mostLines), ...more].map((line) => `    ${line}`)]
+  const fans = fanOuts.filter(({ stage }) => stage === index).flatMap(fanOutLines)
+  return [
+    `  ${name}${optional}: ${state}`,
+    ...[...fans, ...lines.slice(0, mostLines), ...more].map((line) => `    ${line}`),
+  ]
 }
 
 function timelineLines(job: Job, timeline: TimelineEvent[]): string[] {

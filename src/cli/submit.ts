@@ -26,7 +26,7 @@ interface Ended {
   state: string
   output?: unknown
   outputs?: unknown
-  error?: { code: string; message: string }
+  error?: { code: string; message: string } | null
 }
 
 /** Adds `holdfast submit <kind> [json]`. */
@@ -98,7 +98,10 @@ function tellSubmitted(kind: string, { id, isNew }: Handle<AnyJob>): void {
 }
 
 function tellEnded({ state, output, outputs, error }: Ended): void {
-  if (state === 'partial') complain(`${paint('yellow', 'partial', process.stderr)}: ${error?.message}`)
+  if (state === 'partial')
+    complain(
+      `${paint('yellow', 'partial', process.stderr)}: ${error?.message ?? 'some items failed; see `holdfast show`'}`,
+    )
   if (state === 'succeeded') print(JSON.stringify(output, null, 2))
   if (state === 'partial') print(JSON.stringify(outputs, null, 2))
 }

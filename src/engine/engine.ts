@@ -12,7 +12,7 @@ import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
-import { type FanOutProgress, fanOutsOf, type Item, listItems } from './fan-outs.ts'
+import { type FanOutProgress, fanOutsOf, type Item, listItems, listStragglers, type Straggler } from './fan-outs.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
 import type { Log } from './log.ts'
@@ -34,6 +34,8 @@ export interface ListOptions {
   queue?: string
   tenant?: string
   state?: State | State[]
+  /** Whether the items of fan-outs are listed too. Default: no. */
+  items?: boolean
   /** Only jobs submitted before this one: the last id of the page before. */
   before?: string
   /** Default 50, at most 1000. */
@@ -75,6 +77,8 @@ export interface Holdfast {
   ): Promise<Item[]>
   /** Barriers of their own, for executions that another system owns. */
   readonly barrier: Barriers
+  /** The items of a job that have been at work the longest. */
+  stragglers(id: string, options?: { limit?: number }): Promise<Straggler[]>
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
   cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
@@ -193,16 +197,15 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
     fanOuts: (id) => fanOutsOf(store, idOf(id)),
     items: (id, { limit = 100, ...options } = {}) =>
       listItems(store, idOf(id), { limit: Math.min(1000, limit), ...options }),
+    stragglers: (id, { limit = 10 } = {}) => listStragglers(store, idOf(id), Math.min(1000, limit)),
     timeline: async (id) => (await store.run(jobTimeline, { id: idOf(id), limit: 10_000 })).map(timelineEventOf),
     async cancel(id, options = {}) {
       const jobId = idOf(id)
       const tenant = textOf('tenant', options.tenant)
-      const [cancelled] = await store.run(cancelJobs, {
-        ids: [jobId],
-        tenant,
-        reason: textOf('reason', options.reason),
-      })
+      const reason = textOf('reason', options.reason)
+      const [cancelled] = await store.run(cancelJobs, { ids: [jobId], tenant, reason })
       if (!cancelled) await explainNothing(jobId, 'cancel', tenant)
+      if (cancelled?.skipped) await store.run(cancelJobs, { ids: cancelled.skipped, tenant, reason })
     },
     async redo(id, options = {}) {
       const jobId = idOf(id)
@@ -269,7 +272,7 @@ function queueOf(name: string): string {
   throw new HoldfastError('option_invalid', `${JSON.stringify(name)} cannot be the name of a queue.`)
 }
 
-function filterOf({ kind, queue, tenant, state, before, limit = 50 }: ListOptions): ListFilter {
+function filterOf({ kind, queue, tenant, state, items = false, before, limit = 50 }: ListOptions): ListFilter {
   const states = state === undefined ? null : [state].flat()
   const odd = states?.find((word) => !isState(word))
   if (odd !== undefined) throw new HoldfastError('option_invalid', `${JSON.stringify(odd)} is not a state of a job.`)
@@ -280,6 +283,7 @@ function filterOf({ kind, queue, tenant, state, before, limit = 50 }: ListOption
     queue: textOf('queue', queue),
     tenant: textOf('tenant', tenant),
     states,
+    hasItems: items === true,
     before: before === undefined ? null : idOf(before),
     limit,
   }

@@ -1,4 +1,4 @@
-import { barriersOf, itemsOf } from '../barrier/barrier.sql.ts'
+import { barriersOf, itemsOf, stragglersOf } from '../barrier/barrier.sql.ts'
 import { isComplete } from '../job/fan-out.ts'
 import type { JobId } from '../job/id.ts'
 import type { State } from '../job/machine.ts'
@@ -34,6 +34,33 @@ export interface Item {
   error: { code: string; message: string } | null
   /** Since when it is in its state, as far as that is known. */
   since: Date
+}
+
+/** An item that is at work, or waits for items of its own. */
+export interface Straggler {
+  id: JobId
+  key: string
+  position: number
+  stage: number
+  state: State
+  attempt: number
+  /** How many workers it has lost. */
+  crashes: number
+  sessionId: number | null
+  /** When it is taken for hung. */
+  deadlineAt: Date | null
+}
+
+/** The items of a job that have been at work the longest, by their deadlines. */
+export async function listStragglers(store: Runner, jobId: JobId, limit: number): Promise<Straggler[]> {
+  const rows = await store.run(stragglersOf, { jobId, limit })
+  return rows.map(({ session_id, deadline_at, ...row }) => ({
+    ...row,
+    id: row.id as JobId,
+    state: row.state as State,
+    sessionId: session_id,
+    deadlineAt: deadline_at,
+  }))
 }
 
 /** The fan-outs of a job, by stage. */

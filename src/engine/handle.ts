@@ -39,8 +39,11 @@ export function makeHandle<J extends AnyJob>(parts: {
 
 function resultOf<J extends AnyJob>({ id, state, error, outputs }: Ending): Result<J> {
   const byStage = Object.fromEntries(outputs.map(({ name, output }) => [name, output]))
-  if (state === 'succeeded') return { state, output: outputs.at(-1)?.output ?? null, outputs: byStage } as Result<J>
-  if (state === 'partial') return { state, output: null, outputs: byStage, error } as unknown as Result<J>
+  const last = outputs.at(-1)?.output ?? null
+  if (state === 'succeeded') return { state, output: last, outputs: byStage } as Result<J>
+  // without an error all stages have returned, and only some items are missing
+  if (state === 'partial')
+    return { state, output: error ? null : last, outputs: byStage, error } as unknown as Result<J>
   if (state === 'cancelled')
     throw new HoldfastError('job_cancelled', `Job ${id} was cancelled: ${error?.message ?? ''}`, { details: { error } })
   throw new HoldfastError('job_failed', `Job ${id} failed: ${error?.message ?? 'no error was recorded'}`, {

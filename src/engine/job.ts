@@ -63,13 +63,15 @@ interface Succeeded<J> {
 
 interface Partial_<J> {
   state: 'partial'
-  output: null
-  /** What the stages before the failed one returned. */
+  /** What the last stage returned, if only items failed; null if a stage did. */
+  output: OutputOf<J> | null
+  /** What the stages before the failed one returned; all of them, if only items failed. */
   outputs: Partial<OutputsOf<J>>
-  error: { code: string; message: string }
+  /** Why the optional stage failed; null if only items did. */
+  error: { code: string; message: string } | null
 }
 
-/** The result of a job; partial only if its kind has an optional stage. */
+/** The result of a job; partial only if its kind has an optional stage or one that fans out. */
 export type Result<J> = CanBePartial<J> extends false ? Succeeded<J> : Succeeded<J> | Partial_<J>
 
 /** The summary in a row. */

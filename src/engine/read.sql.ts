@@ -67,6 +67,8 @@ export interface ListFilter {
   queue: string | null
   tenant: string | null
   states: string[] | null
+  /** Whether items of fan-outs are among them. */
+  hasItems: boolean
   /** Only jobs submitted before this one. */
   before: string | null
   limit: number
@@ -82,6 +84,7 @@ export const listJobs = statement<JobRow>()('job.list', (p: ListFilter) => {
       and (${p.queue}::text is null or job.queue = ${p.queue})
       and (${p.tenant}::text is null or job.tenant = ${p.tenant})
       and (${p.states}::text[] is null or job.state = any(${p.states}::text[]))
+      and (${p.hasItems}::boolean or job.barrier_id is null)
       and job.id < coalesce(${p.before}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
     order by job.id desc
     limit ${p.limit}

@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors/errors.ts'
-import type { FanOut, Tolerance } from './fan-out.ts'
+import type { Each, FanOut, Tolerance } from './fan-out.ts'
 import type { JobId } from './id.ts'
 import type { Stored } from './stored.ts'
 
@@ -92,7 +92,7 @@ export type InputOf<J> = J extends { types?: { input: (input: infer I) => void }
 export type OutputsOf<J> = J extends { types?: { outputs: infer O } } ? O : never
 /** What the last stage of a kind returns. */
 export type OutputOf<J> = J extends { types?: { output: infer O } } ? O : never
-/** Whether a kind has an optional stage. */
+/** Whether a kind has an optional stage, or one that fans out. */
 export type CanBePartial<J> = J extends { types?: { canBePartial: infer C } } ? C : never
 
 /** A stage that stands alone. */
@@ -183,7 +183,7 @@ export function defineJob<
   In<S>,
   Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5> & Of<N6, O6>,
   Stored<Last<[N6, N5, N4, N3, N2, N1], [O6, O5, O4, O3, O2, O1]>>,
-  Q1 | Q2 | Q3 | Q4 | Q5 | Q6 extends false ? false : true
+  Q1 | Q2 | Q3 | Q4 | Q5 | Q6 | Known<I1 | I2 | I3 | I4 | I5 | I6> extends false ? false : true
 >
 export function defineJob(
   kind: string,
@@ -243,16 +243,27 @@ function stageProblem(stage: AnyStage): string | undefined {
   if (!isName(stage.name)) return `${where} whose name cannot be used; ${nameRule}.`
   const shape = shapeProblem(stage)
   if (shape) return `${where} ${shape}`
-  if (stage.retries !== undefined && !(Number.isInteger(stage.retries) && stage.retries >= 0))
-    return `${where} with retries ${stage.retries}; use a whole number from 0.`
-  if (
-    stage.timeoutMs !== undefined &&
-    !(Number.isFinite(stage.timeoutMs) && stage.timeoutMs > 0 && stage.timeoutMs <= longestTimeoutMs)
-  )
-    return `${where} with timeoutMs ${stage.timeoutMs}; use milliseconds from 1 to ${longestTimeoutMs} (24 days).`
-  for (const [name, value] of Object.entries(stage.backoff ?? {}))
+  const rules = ruleProblem(stage) ?? (isRuled(stage.each) ? ruleProblem(stage.each, 'each.') : undefined)
+  return rules && `${where} ${rules}`
+}
+
+type Rules = Pick<AnyStage, 'retries' | 'timeoutMs' | 'backoff' | 'expiresMs'>
+
+function isRuled(each: AnyStage['each']): each is Each<unknown, unknown> {
+  return typeof each === 'object' && !('stages' in each)
+}
+
+function ruleProblem({ retries, backoff, ...times }: Rules, prefix = ''): string | undefined {
+  if (retries !== undefined && !(Number.isInteger(retries) && retries >= 0))
+    return `with ${prefix}retries ${retries}; use a whole number from 0.`
+  for (const name of ['timeoutMs', 'expiresMs'] as const) {
+    const ms = times[name]
+    if (ms !== undefined && !(Number.isFinite(ms) && ms > 0 && ms <= longestTimeoutMs))
+      return `with ${prefix}${name} ${ms}; use milliseconds from 1 to ${longestTimeoutMs} (24 days).`
+  }
+  for (const [name, value] of Object.entries(backoff ?? {}))
     if (!(Number.isFinite(value) && value >= (name === 'factor' ? 1 : 0)))
-      return `${where} with backoff.${name} ${value}; use a positive number.`
+      return `with ${prefix}backoff.${name} ${value}; use a positive number.`
   return undefined
 }
 

@@ -9,6 +9,9 @@ export interface StandingRow {
   stage: number
   crashes: number
   session_id: number | null
+  /** Whether it is an item that runs the `each` of its kind, and which one. */
+  is_part: boolean
+  position: number | null
   /** The process that holds it; null if nobody living does. */
   pid: number | null
 }
@@ -17,7 +20,7 @@ export interface StandingRow {
 export const standing = statement<StandingRow>()(
   'prove.standing',
   () => sql`
-  select job.id, job.kind, job.state, job.attempt, job.stage, job.crashes, job.session_id, session.pid
+  select job.id, job.kind, job.state, job.attempt, job.stage, job.crashes, job.session_id, job.is_part, job.position, session.pid
   from holdfast.job
   left join holdfast.session on session.id = job.session_id and session.ended_at is null
   order by job.id`,

@@ -10,7 +10,7 @@ import { type FaultName, faultOf } from './faults.ts'
 import type { Ground } from './ground.ts'
 import type { Pool } from './member.ts'
 import { randomOf } from './random.ts'
-import type { Scenario } from './scenario.ts'
+import { type Scenario, statementOf } from './scenario.ts'
 import { cellConfig } from './settings.ts'
 import { type Hit, hasMoved, lookAtHit, strike } from './strike.ts'
 import { makeTraps, type Sighting, type Sprung } from './trap.ts'
@@ -63,10 +63,13 @@ export async function runCell(yard: Yard, cell: Cell): Promise<CellOutcome> {
   const boundMs = boundFor(cell.fault)
   const { seen } = await playOut(yard, cell.scenario, cell.seed, {
     prepare({ lay, on, database }) {
-      lay({ statement: cell.statement, verdict: faultOf(cell.fault).at, occurrence: cell.occurrence }, (sprung) => {
-        struck = struckBy(yard, cell.fault, on, sprung, database)
-        struck.catch(() => {}) // told below
-      })
+      lay(
+        { statement: statementOf(cell.statement), verdict: faultOf(cell.fault).at, occurrence: cell.occurrence },
+        (sprung) => {
+          struck = struckBy(yard, cell.fault, on, sprung, database)
+          struck.catch(() => {}) // told below
+        },
+      )
     },
     async finish(on) {
       await eventually(() => struck !== undefined, { ms: lingerMs, what: `${cell.statement} was sent` }).catch(() => {})
@@ -89,7 +92,7 @@ export async function runCell(yard: Yard, cell: Cell): Promise<CellOutcome> {
     boundMs,
     wrongs,
     isOnlyLate,
-    hasStruck: struck !== undefined && seen.has(cell.statement),
+    hasStruck: struck !== undefined && seen.has(statementOf(cell.statement)),
     seconds: (performance.now() - startedMs) / 1000,
   }
 }

@@ -1,6 +1,6 @@
 import { allMoves, announces, finalStates, leadsTo, type MoveName, moves } from '../job/machine.ts'
 import type { CommittedRow, LoggedRow, StandingRow } from './case.sql.ts'
-import type { Effect, Output } from './kinds.ts'
+import { badItem, type Effect, type Output } from './kinds.ts'
 
 /** All that a finished cell left behind. */
 export interface Evidence {
@@ -22,6 +22,17 @@ const endings: Record<string, string> = {
   usable: 'partial',
   stubborn: 'cancelled',
   poison: 'failed',
+  flawed: 'partial',
+  spoilt: 'failed',
+  drawn: 'cancelled',
+}
+
+/** How a job has to end; undefined if that depends on who was first. */
+function endingOf({ kind, is_part, position }: StandingRow): string | undefined {
+  if (!is_part) return endings[kind] ?? 'succeeded'
+  if (kind === 'spoilt') return position === badItem ? 'failed' : undefined
+  if (kind === 'flawed') return position === badItem ? 'failed' : 'succeeded'
+  return kind === 'drawn' ? 'cancelled' : 'succeeded'
 }
 
 /** Everything that is wrong with the outcome of a cell, each as a sentence. */
@@ -49,9 +60,12 @@ function lostJobs({ acknowledged, jobs }: Evidence): string[] {
 }
 
 function wrongEndings({ jobs }: Evidence): string[] {
-  return jobs
-    .filter((job) => job.state !== (endings[job.kind] ?? 'succeeded'))
-    .map((job) => `job ${job.id} (${job.kind}) is ${job.state} instead of ${endings[job.kind] ?? 'succeeded'}`)
+  return jobs.flatMap((job) => {
+    const ending = endingOf(job)
+    if (ending === undefined || job.state === ending) return []
+    const item = job.is_part ? `, item ${job.position}` : ''
+    return [`job ${job.id} (${job.kind}${item}) is ${job.state} instead of ${ending}`]
+  })
 }
 
 function wrongSettles({ jobs, events }: Evidence): string[] {
@@ -83,7 +97,8 @@ function isCancelledLater(mine: LoggedRow[], attempt: number): boolean {
 function wrongOutputs({ outputs, events, effects }: Evidence): string[] {
   return outputs.flatMap(({ job_id, stage, name, attempt, output }) => {
     const returned = output as Output | null
-    const winner = events.find(
+    // the last one: a redo runs a stage once more
+    const winner = events.findLast(
       (event) => event.job_id === job_id && event.stage === stage && outputTypes.has(event.type),
     )
     const run = effects.find((effect) => effect.jobId === job_id && effect.token === returned?.token)

@@ -80,6 +80,9 @@ async function look(id: string): Promise<string[]> {
   await running().get(id)
   await running().list({ limit: 10 })
   await running().timeline(id)
+  await running().fanOuts(id)
+  await running().items(id)
+  await running().stragglers(id)
   await running().kinds()
   return []
 }

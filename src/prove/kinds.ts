@@ -54,7 +54,10 @@ function seen(tell: Tell, handler: (ctx: Context) => Promise<unknown> | unknown)
 }
 
 /** How long the kinds take. */
-export const times = { patientMs: 700, chattyMs: 250, stubbornMs: 350, heldMs: 8_000 }
+export const times = { patientMs: 700, chattyMs: 250, stubbornMs: 350, heldMs: 8_000, itemMs: 150, drawnMs: 15_000 }
+
+/** The item that fails in the fan-outs of which some fail. */
+export const badItem = 1
 
 /** The kinds that a proof runs: each provokes other statements. */
 export function proverKinds(tell: Tell): Record<string, AnyJob> {
@@ -90,8 +93,43 @@ export function proverKinds(tell: Tell): Record<string, AnyJob> {
     }),
     defineJob('stubborn', { run: seen(tell, beStubborn) }),
     defineJob('poison', { crashBudget: 2, run: seen(tell, () => process.kill(process.pid, 'SIGKILL')) }),
+    ...fanOuts(tell),
   ]
   return Object.fromEntries(all.map((job) => [job.kind, job]))
+}
+
+/** Kinds that fan out: all well, some items failed, one too many, one item alone, items of items, and one to be cancelled. */
+function fanOuts(tell: Tell): AnyJob[] {
+  const ok = seen(tell, () => {})
+  const join = async (ctx: Context, _summary: unknown, results: AsyncIterable<unknown>) => {
+    for await (const _ of results);
+    return ok(ctx)
+  }
+  const over = (count: number) =>
+    async function* () {
+      for (let item = 0; item < count; item++) yield item
+    }
+  const failing = (ctx: Context, item: number) =>
+    seen(tell, async ({ signal }) => {
+      if (item === badItem) throw new PermanentError('This item always fails.')
+      await sleep(times.itemMs, undefined, { signal })
+    })(ctx)
+  const drawn = seen(tell, ({ signal }) => sleep(times.drawnMs, undefined, { signal }))
+  const inner = defineJob('inner', { stages: [{ name: 'all', fanOut: over(2), each: ok, join }] })
+  return [
+    defineJob('wide', {
+      stages: [
+        { name: 'all', fanOut: over(6), each: ok, join },
+        { name: 'after', run: ok },
+      ],
+    }),
+    defineJob('lone', { stages: [{ name: 'all', fanOut: over(1), each: ok, join }] }),
+    defineJob('flawed', { stages: [{ name: 'all', tolerate: { share: 0.5 }, fanOut: over(4), each: failing, join }] }),
+    defineJob('spoilt', { stages: [{ name: 'all', fanOut: over(20), each: failing, join }] }),
+    defineJob('drawn', { stages: [{ name: 'all', fanOut: over(4), each: drawn, join }] }),
+    inner,
+    defineJob('nest', { stages: [{ name: 'all', fanOut: over(2), each: inner, join }] }),
+  ]
 }
 
 async function chat({ progress, log, signal }: Context): Promise<void> {

@@ -4,7 +4,7 @@ import { type Cell, playOut, type Yard } from './cell.ts'
 import { type FaultName, faultNames, faultOf, senselessness } from './faults.ts'
 import { inLanes } from './lanes.ts'
 import { randomOf } from './random.ts'
-import { type Scenario, scenarios } from './scenario.ts'
+import { labelOf, type Scenario, scenarios } from './scenario.ts'
 import type { Sighting } from './trap.ts'
 
 /** Where a statement can be met. */
@@ -34,7 +34,10 @@ export async function survey(yard: Yard, seed: number, lanes: number): Promise<S
   })
   const found = new Map<string, Found>()
   for (const { scenario, seen } of played)
-    for (const [statement, sighting] of seen) if (!found.has(statement)) found.set(statement, { scenario, sighting })
+    for (const [statement, sighting] of seen) {
+      if (!found.has(statement)) found.set(statement, { scenario, sighting })
+      else if (scenario.also?.includes(statement)) found.set(labelOf(statement, scenario), { scenario, sighting })
+    }
   const missing = (await declaredStatements()).filter((name) => !found.has(name) && !reasonToLeaveOut(name))
   return { found, notCovered: missing, wrongs }
 }

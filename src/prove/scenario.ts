@@ -8,11 +8,25 @@ export interface Scenario {
   readonly name: string
   /** Why it is there: the statements that it provokes. */
   readonly provokes: string
+  /** Statements that mean more here than where they occur first, and are tried here once more. */
+  readonly also?: readonly string[]
   /** Whether it starts from a database without a schema. */
   readonly isBlank?: true
   /** Faults that must come first, or the statement would never be sent. */
   readonly prelude?: readonly { statement: string; fault: FaultName }[]
   run(on: Case): Promise<void>
+}
+
+const mark = ' @ '
+
+/** A statement that is tried in a second scenario, as the matrix names it. */
+export function labelOf(statement: string, { name }: Scenario): string {
+  return `${statement}${mark}${name}`
+}
+
+/** The statement itself, without the scenario that it is tried in. */
+export function statementOf(label: string): string {
+  return label.split(mark)[0] as string
 }
 
 const waitMs = 15_000
@@ -91,6 +105,46 @@ const crash: Scenario = {
   },
 }
 
+const fanOut: Scenario = {
+  name: 'fan-out',
+  provokes: 'fan-outs that end well, with flaws, too badly, nested, cancelled and redone',
+  also: ['job.fail', 'job.cancel', 'job.redo'],
+  async run(on) {
+    await manned(on)
+    await Promise.all(on.shuffled(['wide', 'flawed', 'spoilt', 'drawn', 'nest']).map((kind) => on.submit(kind)))
+    await Promise.all([cancelDrawn(on), redoFlawed(on)])
+    await on.crew.order({ do: 'look', id: on.idOf('wide') })
+  },
+}
+
+async function cancelDrawn(on: Case): Promise<void> {
+  const id = on.idOf('drawn')
+  await eventually(
+    async () => (await on.jobs()).some((job) => job.kind === 'drawn' && job.is_part && job.attempt > 0),
+    {
+      ms: waitMs,
+      what: 'an item of the job that is to be cancelled had started',
+    },
+  )
+  await on.move('cancel', id, ['cancelled'])
+}
+
+async function redoFlawed(on: Case): Promise<void> {
+  const id = on.idOf('flawed')
+  await on.untilFinal([id], waitMs)
+  await on.move('redo', id, ['queued', 'running', 'waiting', 'partial'])
+}
+
+const join: Scenario = {
+  name: 'join',
+  provokes: 'the settle of a last item, which is the join of its parent',
+  also: ['job.finish'],
+  async run(on) {
+    await manned(on)
+    await on.submit('lone')
+  },
+}
+
 const ambiguous: Scenario = {
   name: 'ambiguous',
   provokes: 'the questions whether a settle or a claim whose answer was lost has been carried out',
@@ -126,4 +180,4 @@ const migrations: Scenario = {
 }
 
 /** All scenarios, the cheapest first. */
-export const scenarios: readonly Scenario[] = [work, stop, crash, ambiguous, idle, migrations]
+export const scenarios: readonly Scenario[] = [work, join, fanOut, stop, crash, ambiguous, idle, migrations]

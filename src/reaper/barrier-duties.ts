@@ -1,10 +1,12 @@
 import {
   closeAbandoned,
   expireBarriers,
+  findStrays,
   findUnstopped,
   type HealedRow,
   joinDrained,
   recountBarriers,
+  requeueWaiting,
 } from '../barrier/heal.sql.ts'
 import { stopBarriers } from '../settle/fan-out.sql.ts'
 import type { Duty, Healed } from './duties.ts'
@@ -65,6 +67,12 @@ const expire: Duty = {
   },
 }
 
+function whyStopped(row: { is_abandoned: boolean; is_expired: boolean }): string {
+  if (row.is_abandoned) return 'The job that this item belongs to has ended.'
+  if (row.is_expired) return 'The fan-out expired before this item had ended.'
+  return 'More items of this fan-out failed than it tolerates.'
+}
+
 const stopUnstopped: Duty = {
   name: 'stopUnstopped',
   everyMs: 0,
@@ -72,14 +80,51 @@ const stopUnstopped: Duty = {
     const rows = await store.run(findUnstopped, { limit: batch })
     const healed: Healed[] = []
     for (const row of rows) {
-      const reason = row.is_abandoned
-        ? 'The job that this item belongs to has ended.'
-        : 'More items of this fan-out failed than it tolerates.'
+      const reason = whyStopped(row)
       const cancelled = await store.run(stopBarriers, { ids: [row.id], reason })
       const orphan = row.is_abandoned ? 'fan-out-abandoned' : 'stop-unfinished'
       healed.push({ ...names(row), orphan, message: `${cancelled.length} items were still live; cancelled` })
     }
     await store.run(closeAbandoned, { limit: batch })
+    return report({ healed, isFull: rows.length === batch })
+  },
+}
+
+const stopStrays: Duty = {
+  name: 'stopStrays',
+  everyMs: 0,
+  async run(store) {
+    const rows = await store.run(findStrays, { limit: batch })
+    const healed: Healed[] = []
+    for (const { id } of rows) {
+      const cancelled = await store.run(stopBarriers, {
+        ids: [id],
+        reason: 'The fan-out that this item belongs to is gone.',
+      })
+      healed.push({
+        barrier: id,
+        job: cancelled[0]?.id ?? id,
+        orphan: 'item-without-barrier',
+        message: `${cancelled.length} items had no barrier any more; cancelled`,
+      })
+    }
+    return report({ healed, isFull: rows.length === batch })
+  },
+}
+
+const requeueStranded: Duty = {
+  name: 'requeueWaiting',
+  everyMs: 0,
+  async run(store) {
+    const rows = await store.run(requeueWaiting, { limit: batch })
+    const healed = rows.map(
+      ({ id }): Healed => ({
+        barrier: id,
+        job: id,
+        orphan: 'waiting-without-barrier',
+        message: 'the job waited, but no barrier was left to join it; queued again',
+      }),
+    )
     return report({ healed, isFull: rows.length === batch })
   },
 }
@@ -101,4 +146,11 @@ const recount: Duty = {
 }
 
 /** The duties of barriers. Sessions and attempts come first: an item that was revived must not count as late. */
-export const barrierDuties: readonly Duty[] = [expire, stopUnstopped, joinDrainedBarriers, recount]
+export const barrierDuties: readonly Duty[] = [
+  expire,
+  stopUnstopped,
+  stopStrays,
+  joinDrainedBarriers,
+  requeueStranded,
+  recount,
+]

@@ -1,5 +1,5 @@
 import type { Fence } from '../job/id.ts'
-import { ending } from '../store/ending.sql.ts'
+import { type CancelledRow, cancelling } from '../store/cancelling.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 import type { Moved } from './settle.sql.ts'
@@ -66,21 +66,14 @@ export const fanOutJobs = statement<Moved>()(
   from moved`,
 )
 
-/** Cancels what is left of barriers that were stopped. Their joins fire with the last cancelled item. */
-export const stopBarriers = statement<{ id: string }>()(
-  'barrier.stop',
-  (p: { ids: string[]; reason: string }) => sql`
-  with gone as (
-    delete from holdfast.live_job as job
-    where job.barrier_id = any(${p.ids}::uuid[]) and ${legal('cancel')}
-    returning job.*
-  ),
-  ${ending({
-    move: 'cancel',
-    state: target('cancel'),
-    error: sql`json_build_object('code', 'job_cancelled', 'message', ${p.reason}::text)`,
-    data: sql`json_build_object('reason', ${p.reason}::text)`,
-  })}
-  select id, case when session_id is not null then pg_notify('holdfast_abort', session_id::text) end as told, ${wakeIdle} as woken
-  from gone`,
+/** Cancels what is left of barriers that were stopped, or that are gone. Their joins fire with the last cancelled item. */
+export const stopBarriers = statement<CancelledRow>()('barrier.stop', (p: { ids: string[]; reason: string }) =>
+  cancelling({
+    seed: sql`
+    select job.id, false
+    from holdfast.live_job as job
+    where job.barrier_id = any(${p.ids}::uuid[]) and ${legal('cancel')}`,
+    barrierIds: p.ids,
+    reason: sql`${p.reason}::text`,
+  }),
 )

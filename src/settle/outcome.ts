@@ -8,10 +8,10 @@ export interface JobError {
   stack?: string
 }
 
-/** How an attempt ended. */
+/** How an attempt ended. `hasFlaws`: items of its stage failed within the threshold. */
 export type Outcome =
-  | { move: 'finish'; stageName: string; output: string | null; hasFlaws: boolean }
-  | { move: 'advance'; stageName: string; output: string | null; hasFlaws: boolean }
+  | { move: 'finish'; stageName: string; output: string | null; hasFlaws?: boolean }
+  | { move: 'advance'; stageName: string; output: string | null; hasFlaws?: boolean }
   | { move: 'fanOut' }
   | { move: 'retry'; error: JobError; delayMs: number }
   | { move: 'fail'; error: JobError; isOptional: boolean }

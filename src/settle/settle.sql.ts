@@ -11,7 +11,7 @@ interface Ended {
   outputs: (string | null)[]
   stageNames: string[]
   /** Whether items of the stage failed within its threshold: then the job can end partial at best. */
-  flaws: boolean[]
+  flaws?: boolean[]
 }
 
 interface Erred {
@@ -31,6 +31,7 @@ export interface Moved {
 
 const ids = (fences: Fence[]) => fences.map((fence) => fence.id)
 const attempts = (fences: Fence[]) => fences.map((fence) => fence.attempt)
+const flawsOf = ({ fences, flaws }: Ended) => flaws ?? fences.map(() => false)
 
 /** The rows that these fences still own, moved from the live table to the finished one, and all that follows from it. */
 function endJobs(move: MoveName, state: Sql, mine: Sql, also: Sql): Sql {
@@ -64,7 +65,7 @@ export const finishJobs = statement<Moved>()('job.finish', (p: Ended) =>
     sql`case when is_flawed or has_flaws then ${target('finish', 'partial')} else ${target('finish', 'succeeded')} end`,
     sql`
     select id, attempt, output, name, has_flaws, null::text as error
-    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[], ${p.flaws}::boolean[])
+    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[], ${flawsOf(p)}::boolean[])
       as mine (id, attempt, output, name, has_flaws)`,
     storeOutputs,
   ),
@@ -90,7 +91,7 @@ export const advanceJobs = statement<Moved>()(
   (p: Ended) => sql`
   with mine as materialized (
     select *
-    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[], ${p.flaws}::boolean[])
+    from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.outputs}::text[], ${p.stageNames}::text[], ${flawsOf(p)}::boolean[])
       as mine (id, attempt, output, name, has_flaws)
   ),
   gone as (

@@ -149,7 +149,7 @@ function write({ store, ...options }: SettlerOptions, move: MoveKey, same: Settl
         sessionId,
         outputs: ended.map(({ output }) => output),
         stageNames: ended.map(({ stageName }) => stageName),
-        flaws: ended.map(({ hasFlaws }) => hasFlaws),
+        flaws: ended.map(({ hasFlaws }) => hasFlaws === true),
       }
       return move === 'finish' ? store.run(finishJobs, params) : store.run(advanceJobs, params)
     }
@@ -179,7 +179,9 @@ async function stopSpoilt(options: SettlerOptions, rows: Moved[]): Promise<void>
   const ids = rows[0]?.stopped ?? []
   if (ids.length === 0) return
   const reason = 'More items of this fan-out failed than it tolerates.'
-  await options.store.run(stopBarriers, { ids, reason }).catch(options.onTrouble)
+  const stop = () => options.store.run(stopBarriers, { ids, reason }).catch((error) => void options.onTrouble(error))
+  // what another statement held the first time is free a moment later
+  if ((await stop())?.[0]?.skipped) await stop()
 }
 
 async function refuse(options: SettlerOptions, fences: Fence[], write: string): Promise<void> {

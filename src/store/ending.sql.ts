@@ -28,8 +28,9 @@ export const tolerated = raw(
  * are items of; and whoever counts the last item of an armed barrier puts its parent back in the queue.
  *
  * The barrier's row decides who is last: the update waits for every other settle of the same barrier and then sees its counts, so
- * exactly one finds the sum complete. The parent may have been sealed after this statement began; its row then still looks `running`
- * to us until the update takes a second look, which is why the guard lets both pass.
+ * exactly one finds the sum complete. The parent may have been claimed and sealed after this statement began; its row then still looks
+ * `queued` or `running` to us until the update takes a second look, which is why the guard lets these pass. That it does wait is
+ * certain all the same: a barrier that is armed and not joined says so, and nobody arms one without making its job wait.
  */
 export function ending({
   move,
@@ -85,7 +86,7 @@ export function joining(source: string): Sql {
     update holdfast.live_job as job
     set state = ${target('join')}, run_at = now(), session_id = null, deadline_at = null
     from ${raw(source)} as source
-    where source.is_joined and job.id = source.job_id and (${legal('join')} or ${legal('fanOut')})
+    where source.is_joined and job.id = source.job_id and (${legal('join')} or ${legal('fanOut')} or ${legal('claim')})
     returning job.id, job.kind, job.tenant, job.attempt, job.stage
   ),
   join_announced as (

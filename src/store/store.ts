@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { connectionOptions, describe } from './connection.ts'
+import { connectionOptions, describe, isRetryable } from './connection.ts'
 import { type Statement, textOf } from './sql.ts'
 
 /** Runs statements: on a connection of the pool, inside one transaction, or inside a transaction that the caller owns. */
@@ -42,13 +42,27 @@ export function openStore(access: Access): Store {
   let closing: Promise<void> | undefined
   return {
     run: (statement, params) =>
-      runOn(pool, statement, params, isNamed).catch((error) => Promise.reject(describe(error, access.url))),
+      again(() => runOn(pool, statement, params, isNamed)).catch((error) =>
+        Promise.reject(describe(error, access.url)),
+      ),
     transaction: (work) =>
       inTransaction(pool, work, isNamed).catch((error) => Promise.reject(describe(error, access.url))),
     close: () => {
       closing ??= pool.end()
       return closing
     },
+  }
+}
+
+const mostTries = 5
+
+/** Runs a statement again that the server has undone to let another one through: two that waited for each other, say. */
+async function again<T>(run: () => Promise<T>, tries = 1): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    if (tries === mostTries || !isRetryable(error)) throw error
+    return again(run, tries + 1)
   }
 }
 

@@ -1,4 +1,4 @@
-import { ending } from '../store/ending.sql.ts'
+import { type CancelledRow, cancelling } from '../store/cancelling.sql.ts'
 import { eventOf, legal, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 import type { PreparedJob } from './prepare.ts'
@@ -61,60 +61,53 @@ export const keyHolders = statement<{ tenant: string; key: string; job_id: strin
   join holdfast.job_key on job_key.tenant = given.tenant and job_key.key = given.key`,
 )
 
-/**
- * Cancels jobs, whatever live state they are in, and with a parent all its items, however deep; the row decides. Tells the sessions that
- * run them.
- */
-export const cancelJobs = statement<{ id: string }>()(
+/** Cancels jobs, whatever live state they are in, and with a parent all its items, however deep; the row decides. */
+export const cancelJobs = statement<CancelledRow>()(
   'job.cancel',
-  (p: { ids: string[]; tenant: string | null; reason: string | null }) => sql`
-  with recursive family (id) as (
-    select job.id
+  (p: { ids: string[]; tenant: string | null; reason: string | null }) =>
+    cancelling({
+      seed: sql`
+    select job.id, true
     from holdfast.live_job as job
-    where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant}) and ${legal('cancel')}
-    union all
-    select item.id
-    from family
-    join holdfast.barrier on barrier.job_id = family.id
-    join holdfast.live_job as item on item.barrier_id = barrier.id
-  ),
-  gone as (
-    delete from holdfast.live_job as job
-    where job.id = any(array(select id from family)) and ${legal('cancel')}
-    returning job.*
-  ),
-  ${ending({
-    move: 'cancel',
-    state: target('cancel'),
-    error: sql`json_build_object('code', 'job_cancelled', 'message', coalesce(${p.reason}::text, 'The job was cancelled.'))`,
-    data: sql`case when ${p.reason}::text is not null then json_build_object('reason', ${p.reason}::text) end`,
-  })}
-  select id, case when session_id is not null then pg_notify('holdfast_abort', session_id::text) end as told
-  from gone`,
+    where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant}) and ${legal('cancel')}`,
+      barrierIds: [],
+      reason: sql`${p.reason}::text`,
+    }),
 )
+
+/** The stage to go back to: the one it stopped at, or, if all stages ran but items of an earlier one failed, that one. */
+const fromStage = (isFromStart: boolean) => sql`
+      case when ${isFromStart}::boolean then 0
+        when job.state = 'partial' and job.is_flawed then coalesce((
+          select min(flawed.stage)
+          from holdfast.barrier as flawed
+          where flawed.job_id = job.id and flawed.failed + flawed.cancelled > 0
+        ), job.stage)
+        else job.stage end::smallint`
 
 /**
  * Sends final jobs round again, from the stage they stopped at or from the start, and with a parent its failed items: those that
- * succeeded are not run again. Their attempts go on counting.
+ * succeeded are not run again. Their attempts go on counting. A fan-out of a later stage than the one it goes back to is forgotten:
+ * its items came from an output that is about to change.
  */
 export const redoJobs = statement<{ id: string }>()(
   'job.redo',
   (p: { ids: string[]; tenant: string | null; isFromStart: boolean }) => sql`
-  with recursive family (id) as (
-    select job.id
+  with recursive family (id, from_stage) as (
+    select job.id, ${fromStage(p.isFromStart)}
     from holdfast.finished_job as job
     where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant}) and ${legal('redo')}
     union all
-    select job.id
+    select job.id, ${fromStage(p.isFromStart)}
     from family
-    join holdfast.barrier on barrier.job_id = family.id
+    join holdfast.barrier on barrier.job_id = family.id and barrier.stage = family.from_stage
     join holdfast.finished_job as job on job.barrier_id = barrier.id
     where ${legal('redo')} and not ${p.isFromStart}::boolean
   ),
   back as (
     delete from holdfast.finished_job as job
     where job.id = any(array(select id from family)) and ${legal('redo')}
-    returning job.*, case when ${p.isFromStart}::boolean then 0::smallint else job.stage end as from_stage
+    returning job.*, ${fromStage(p.isFromStart)} as from_stage
   ),
   cleared as (
     delete from holdfast.stage_output as output
@@ -124,7 +117,7 @@ export const redoJobs = statement<{ id: string }>()(
   forgotten as (
     delete from holdfast.barrier
     using back
-    where barrier.job_id = back.id and ${p.isFromStart}::boolean
+    where barrier.job_id = back.id and (${p.isFromStart}::boolean or barrier.stage > back.from_stage)
   ),
   uncounted as (
     select barrier_id, count(*) filter (where state = 'partial') as succeeded, count(*) filter (where state = 'failed') as failed,
@@ -157,7 +150,8 @@ export const redoJobs = statement<{ id: string }>()(
   )
   insert into holdfast.live_job (id, kind, queue, tenant, state, stage, attempt, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part, is_flawed)
   select id, kind, queue, tenant, ${target('redo')}, case when is_part then stage else from_stage end, attempt, priority, crash_budget, submitted_at, now(),
-    barrier_id, position, is_part, is_flawed and not ${p.isFromStart}::boolean
+    barrier_id, position, is_part,
+    is_flawed and state <> 'partial' and not ${p.isFromStart}::boolean
   from back
   returning id, ${wakeIdle} as woken`,
 )

@@ -133,7 +133,7 @@ export function makeHands(options: HandsOptions): Hands {
     const fail: Outcome = {
       move: 'fail',
       error: { code: 'output_invalid', message },
-      isOptional: attempt.stage.optional === true,
+      isOptional: attempt.stage.optional === true && !attempt.row.is_part,
     }
     return settle(attempt, fail).then(() => 'lease_lost')
   }

@@ -72,7 +72,32 @@ async function killer(ctx) {
   await new Promise(() => {})
 }
 
+/** Gives the items one by one, and waits for the test before the one that the input names. */
+async function* produce(ctx) {
+  tell({ started: told(ctx) })
+  for (let item = 0; item < ctx.input.items; item++) {
+    if (item === ctx.input.pauseAt) {
+      tell({ paused: item })
+      await gateOf('produce').promise
+    }
+    yield item
+  }
+}
+
+async function part(ctx, item) {
+  tell({ part: { item, ...told(ctx) } })
+  await gateOf('parts').promise
+  if (item === 0 && ctx.attempt === 1) await gateOf('first').promise
+  return item
+}
+
 const hour = 3_600_000
+const fanning = {
+  name: 'all',
+  fanOut: produce,
+  each: { timeoutMs: hour, run: part },
+  join: (_ctx, summary) => summary,
+}
 const all = {
   hold: defineJob('hold', { timeoutMs: hour, retries: 0, run: hold }),
   staged: defineJob('staged', {
@@ -84,6 +109,8 @@ const all = {
   stubborn: defineJob('stubborn', { timeoutMs: hour, run: stubborn }),
   block: defineJob('block', { timeoutMs: 200, run: block }),
   flaky: defineJob('flaky', { retries: 1, backoff: { baseMs: 1_500, factor: 1 }, run: flaky }),
+  fan: defineJob('fan', { crashBudget: 20, stages: [fanning] }),
+  brief: defineJob('brief', { crashBudget: 20, stages: [{ ...fanning, expiresMs: 1_500 }] }),
   killer: defineJob('killer', { timeoutMs: hour, run: killer }),
 }
 

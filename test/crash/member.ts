@@ -65,6 +65,8 @@ export const memberKinds = {
   stubborn: defineJob('stubborn', { run: nothing }),
   block: defineJob('block', { run: nothing }),
   flaky: defineJob('flaky', { run: nothing }),
+  fan: defineJob('fan', { crashBudget: 20, run: nothing }),
+  brief: defineJob('brief', { crashBudget: 20, run: nothing }),
   killer: defineJob('killer', { run: nothing }),
 }
 

@@ -3,7 +3,8 @@ import { type ReaperNews, runSweep, type Sweep } from '#holdfast/reaper/reaper'
 import type { Runner } from '#holdfast/store/store'
 
 /** All that one sweep did and told. */
-export interface Swept extends Pick<DutyReport, 'revived' | 'quarantined' | 'ended' | 'failed' | 'stranded'> {
+export interface Swept
+  extends Pick<DutyReport, 'revived' | 'quarantined' | 'ended' | 'failed' | 'stranded' | 'healed'> {
   sweep: Sweep
   troubles: { duty: string | undefined; message: string }[]
 }
@@ -27,6 +28,7 @@ export async function sweepOf(store: Runner, due: readonly Duty[] = duties): Pro
     quarantined: reports.flatMap(({ quarantined }) => quarantined),
     ended: reports.flatMap(({ ended }) => ended),
     failed: reports.flatMap(({ failed }) => failed),
+    healed: reports.flatMap(({ healed }) => healed),
     stranded: reports.flatMap(({ stranded }) => stranded),
   }
 }

@@ -1,0 +1,111 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { connect, defineJob } from 'holdfast'
+import pg from 'pg'
+
+/** Short leases, in the same relations as the defaults, so that a lost worker is missed within a second. */
+const settings = {
+  logLevel: 'silent',
+  heartbeatMs: 100,
+  lostAfterMs: 500,
+  leaseMs: 2_000,
+  abortMarginMs: 100,
+  leaderLeaseMs: 600,
+  leaderRenewMs: 150,
+  sweepMs: 50,
+  pollMs: 200,
+  holdMs: 500,
+  timeoutGraceMs: 100,
+  drainMs: 1_000,
+  concurrency: 8,
+  batchSize: 50,
+}
+const storm = defineJob('storm', { crashBudget: 1_000, run: () => {} })
+
+/** Runs one fan-out while worker processes are killed at random, and checks what is left in the database. */
+export async function stormRound({ url, items = 1_000, workers = 4, everyMs = 1_000 }) {
+  const hf = await connect({ url, ...settings })
+  const startedMs = performance.now()
+  // a process takes longer to start than a storm leaves it to live: those to come wait in the wings
+  const wings = Array.from({ length: workers + 2 }, summon)
+  const crew = new Set()
+  const enter = async () => {
+    const worker = wings.shift()
+    wings.push(summon())
+    await employ(await worker, url)
+    crew.add(await worker)
+  }
+  await Promise.all(Array.from({ length: workers }, enter))
+  const entering = new Set()
+  let kills = 0
+  const killing = setInterval(() => {
+    const victim = [...crew][Math.floor(Math.random() * crew.size)]
+    if (!victim) return
+    kills += 1
+    crew.delete(victim)
+    victim.kill('SIGKILL')
+    const entered = enter().finally(() => entering.delete(entered))
+    entering.add(entered)
+  }, everyMs)
+  try {
+    const handle = await hf.submit(storm, { items })
+    const result = await handle.result({ timeout: 300_000 })
+    const ms = Math.round(performance.now() - startedMs)
+    return { ms, kills, ...(await judge(hf, handle.id, items, result)) }
+  } catch (error) {
+    return { ms: Math.round(performance.now() - startedMs), kills, revived: 0, wrongs: [String(error)] }
+  } finally {
+    clearInterval(killing)
+    await Promise.all(entering)
+    await Promise.all([...crew, ...(await Promise.all(wings))].map(kill))
+    await hf.close()
+  }
+}
+
+async function judge(hf, id, items, { state, output }) {
+  const client = new pg.Client(hf.url)
+  await client.connect()
+  const one = async (text) => Object.values((await client.query(text, [id])).rows[0])[0]
+  const mine =
+    'from holdfast.finished_job as item join holdfast.barrier on barrier.id = item.barrier_id where barrier.job_id = $1'
+  const events = (type) =>
+    `select count(*)::int from holdfast.event where type = '${type}' and job_id in (select item.id ${mine})`
+  const facts = [
+    ['final state', state, 'succeeded'],
+    ['sum of all results', output?.sum, (items * (items - 1)) / 2],
+    ['joins', await one(`select count(*)::int from holdfast.event where type = 'job.joined' and job_id = $1`), 1],
+    ['items', await one(`select count(distinct item.position)::int ${mine} and item.state = 'succeeded'`), items],
+    ['items that ended', await one(events('job.finished')), items],
+    ['items alive', await one('select count(*)::int from holdfast.live_job where $1::uuid is not null'), 0],
+    ['violations', JSON.stringify((await hf.audit()).violations), '[]'],
+  ]
+  const revived = await one(events('job.revived'))
+  await client.end()
+  return {
+    revived,
+    wrongs: facts
+      .filter(([, is, should]) => is !== should)
+      .map(([what, is, should]) => `${what}: ${is}, not ${should}`),
+  }
+}
+
+/** Starts a process that is ready to work, and does not yet. */
+async function summon() {
+  const child = fork(fileURLToPath(new URL('storm-worker.mjs', import.meta.url)))
+  await once(child, 'message')
+  return child
+}
+
+/** Lets it work. */
+async function employ(child, url) {
+  child.send({ url, ...settings })
+  await once(child, 'message')
+}
+
+async function kill(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exited
+}

@@ -1,0 +1,113 @@
+import { uuidv7 } from 'uuidv7'
+import { addItems, type BarrierRow, type ItemBatch, openBarrier } from '#holdfast/barrier/barrier.sql'
+import type { Fence, JobId } from '#holdfast/job/id'
+import { fanOutJobs } from '#holdfast/settle/fan-out.sql'
+import { failJobs, finishJobs } from '#holdfast/settle/settle.sql'
+import type { Runner, Store } from '#holdfast/store/store'
+import type { Given, How, Running } from '../given.ts'
+
+/** A fan-out by the statements that a worker uses, without a worker. */
+export interface FanOut {
+  readonly parent: Running
+  readonly barrier: BarrierRow
+  readonly items: string[]
+}
+
+/** What a fan-out may differ in. */
+export interface FanOutHow extends How {
+  items?: number
+  tolerate?: { count?: number; share?: number }
+  expiresMs?: number
+}
+
+/** A parent that has added its items and has not sealed yet. */
+export async function producing(parts: { given: Given; store: Store }, how: FanOutHow = {}): Promise<FanOut> {
+  const { items: count = 2, tolerate = {}, expiresMs = null, ...job } = how
+  const parent = await parts.given.running(job)
+  const barrier = await openFor(parts.store, parent, { tolerate, expiresMs })
+  const items = await add(parts.store, { parent, barrier }, count)
+  return { parent, barrier, items }
+}
+
+/** A parent that waits for its items. */
+export async function waiting(parts: { given: Given; store: Store }, how: FanOutHow = {}): Promise<FanOut> {
+  const made = await producing(parts, how)
+  await seal(parts.store, made)
+  return made
+}
+
+/** Opens the barrier of a running attempt. */
+export async function openFor(
+  store: Runner,
+  fence: Fence,
+  how: { tolerate?: { count?: number; share?: number }; expiresMs?: number | null } = {},
+): Promise<BarrierRow> {
+  const { count = null, share = null } = how.tolerate ?? {}
+  const [barrier] = await store.run(openBarrier, {
+    fence,
+    id: uuidv7(),
+    count,
+    share,
+    expiresMs: how.expiresMs ?? null,
+  })
+  if (!barrier) throw new Error('The barrier was not opened: the attempt is lost.')
+  return barrier
+}
+
+/** Adds so many items, as `each` of the parent's own stage. */
+export async function add(
+  store: Runner,
+  of: { parent: Running; barrier: BarrierRow },
+  count: number,
+): Promise<string[]> {
+  const batch = batchOf(of, count)
+  await store.run(addItems, batch)
+  return batch.ids
+}
+
+/** A batch of items for a barrier. */
+export function batchOf({ parent, barrier }: { parent: Running; barrier: BarrierRow }, count: number): ItemBatch {
+  const numbers = Array.from({ length: count }, (_, n) => n)
+  return {
+    fence: parent,
+    barrierId: barrier.id,
+    kind: 'sample',
+    queue: parent.queue,
+    priority: 2,
+    crashBudget: 3,
+    stage: 0,
+    isPart: true,
+    ids: numbers.map(() => uuidv7()),
+    inputs: numbers.map(String),
+    keys: numbers.map(String),
+    positions: numbers,
+  }
+}
+
+/** Seals the barrier and lets its parent wait. */
+export function seal(store: Runner, { parent }: Pick<FanOut, 'parent'>) {
+  return store.run(fanOutJobs, { fences: [parent], sessionId: parent.sessionId })
+}
+
+/** Claims all items that wait, by one session. */
+export async function claimItems({ given }: { given: Given }, { parent }: FanOut): Promise<Running[]> {
+  const sessionId = await given.session()
+  const rows = await given.claim({ sessionId, queue: parent.queue, most: 10_000 })
+  return rows.map(({ id, attempt }) => ({ id: id as JobId, attempt, sessionId, queue: parent.queue }))
+}
+
+/** Ends items well, in one statement. */
+export function finish(store: Runner, items: Running[]) {
+  return store.run(finishJobs, {
+    fences: items,
+    sessionId: items[0]?.sessionId ?? 0,
+    outputs: items.map(() => '"done"'),
+    stageNames: items.map(() => 'one'),
+  })
+}
+
+/** Ends items badly, in one statement. */
+export function fail(store: Runner, items: Running[]) {
+  const error = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
+  return store.run(failJobs, { fences: items, sessionId: items[0]?.sessionId ?? 0, errors: items.map(() => error) })
+}
