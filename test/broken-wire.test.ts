@@ -4,6 +4,7 @@ import type { Outcome } from '#holdfast/settle/outcome'
 import { makeSettler, type Settler } from '#holdfast/settle/settle'
 import { openStore, type Store } from '#holdfast/store/store'
 import { test as base, expect, until } from './fixtures.ts'
+import { holdTable } from './hold.ts'
 import { makeWire, type Wire } from './wire.ts'
 
 interface Wired {
@@ -95,13 +96,11 @@ test('a settle whose answer was lost after its job was taken away is refused', a
 
 test('a settle whose server process is killed under it is tried again', async ({ given, settler, pool, query, hf }) => {
   const mine = await given.running()
-  const blocker = await pool.connect()
-  await blocker.query('begin; lock table holdfast.finished_job in exclusive mode')
+  const release = await holdTable(pool, 'finished_job')
   const settled = settler.settle({ fence: mine, outcome: { move: 'finish', stageName: 'one', output: '1' } })
   const waits = `from pg_stat_activity where query like '%job.finish%' and wait_event_type = 'Lock' and datname = current_database()`
   await until(async () => (await query(`select pg_terminate_backend(pid) ${waits}`)).length === 1, 'the settle waits')
-  await blocker.query('commit')
-  blocker.release()
+  await release()
   expect(await settled).toBe('settled')
   expect(await hf.timeline(mine.id)).toHaveLength(2)
 })
@@ -130,8 +129,7 @@ test('outcomes that come one after another while a statement is under way leave 
 }) => {
   const sessionId = await given.session()
   const mine = await Promise.all(Array.from({ length: 30 }, () => given.running({ sessionId })))
-  const blocker = await pool.connect()
-  await blocker.query('begin; lock table holdfast.finished_job in exclusive mode')
+  const release = await holdTable(pool, 'finished_job')
   const finish: Outcome = { move: 'finish', stageName: 'one', output: null }
   const settled: Promise<unknown>[] = []
   const waiting = `select from pg_stat_activity where query like '%job.finish%' and wait_event_type = 'Lock' and datname = current_database()`
@@ -140,8 +138,7 @@ test('outcomes that come one after another while a statement is under way leave 
     // two statements may be under way; the rest gather behind them
     await until(async () => (await query(waiting)).length === Math.min(2, settled.length))
   }
-  await blocker.query('commit')
-  blocker.release()
+  await release()
   expect(new Set(await Promise.all(settled))).toEqual(new Set(['settled']))
   expect(wire.statements).toEqual(['job.finish', 'job.finish', 'job.finish'])
 })

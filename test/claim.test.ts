@@ -1,5 +1,5 @@
 import { pauseQueue } from '#holdfast/engine/read.sql'
-import type { ClaimedRow } from '#holdfast/worker/claim.sql'
+import { type ClaimedRow, nextDue } from '#holdfast/worker/claim.sql'
 import { expect, test } from './fixtures.ts'
 
 test('of many workers that claim one queued job at once, one wins with attempt 1 and the others get nothing', async ({
@@ -58,6 +58,17 @@ test('a claim never takes more than it asked for, and no job is claimed twice, h
 test('a job is never claimed before its run_at', async ({ given }) => {
   const { queue } = await given.queued({ delayMs: 3_600_000 })
   expect(await given.claim({ sessionId: await given.session(), queue })).toEqual([])
+})
+
+test('a lane in which nothing is scheduled has no next due job, or an idle worker would look without a pause', async ({
+  given,
+  store,
+}) => {
+  const lane = (queue: string) => ({ queue, kind: 'sample', priority: 2, stageCount: 1 })
+  expect(await store.run(nextDue, { lanes: [lane('nobody-waits')] })).toEqual([{ due_ms: null }])
+  const { queue } = await given.queued({ delayMs: 60_000 })
+  const [next] = await store.run(nextDue, { lanes: [lane('nobody-waits'), lane(queue)] })
+  expect(next?.due_ms).toBeGreaterThan(50_000)
 })
 
 test('urgent jobs are claimed first, and among equals the one that was due first', async ({ given }) => {

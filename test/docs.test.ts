@@ -49,6 +49,22 @@ test('every event is described with what its data holds', () => {
   expect(told).toEqual(expect.arrayContaining(allMoves.map(announces).filter((type) => type !== null)))
 })
 
+test('every test that the catalogue of orphans names exists', () => {
+  const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.test.ts'),
+  )
+  const written = files.map((name) => read(`test/${name}`)).join('\n')
+  expect(Object.values(orphans).filter((orphan) => !written.includes(`'${orphan.test}'`))).toEqual([])
+})
+
+test('the README names every command, and no other', () => {
+  const [, overview = ''] = read('docs/reference/cli.md').split('Commands:\n')
+  const commands = [...(overview.split('\n\n')[0] as string).matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name)
+  const [, table = ''] = read('README.md').split('| command |')
+  const named = [...(table.split('\n\n')[0] as string).matchAll(/`holdfast ([a-z]+)/g)].map(([, name]) => name)
+  expect(named.toSorted()).toEqual(commands.filter((name) => name !== 'help').toSorted())
+})
+
 /** How a heading is addressed. */
 function anchorOf(heading: string): string {
   return heading

@@ -6,7 +6,7 @@ import { advanceJobs, failJobs, failOptional, finishJobs } from '#holdfast/settl
 import type { Store } from '#holdfast/store/store'
 import { prepare, type SubmitOptions } from '#holdfast/submit/prepare'
 import { cancelJobs, submitJobs } from '#holdfast/submit/submit.sql'
-import { type ClaimedRow, claimJobs } from '#holdfast/worker/claim.sql'
+import { type ClaimedRow, claimJobs, claimSuspects } from '#holdfast/worker/claim.sql'
 import { openSession } from '#holdfast/worker/session.sql'
 
 /** A running attempt: its fence, and what surrounds it. */
@@ -123,11 +123,10 @@ export function makeGiven(store: Store, query: Query): Given {
     },
 
     claim: ({ sessionId, queue, kind = 'sample', most = 1, stageCount = 9, isSuspect = false }) =>
-      store.run(claimJobs, {
+      store.run(isSuspect ? claimSuspects : claimJobs, {
         sessionId,
         lanes: [1, 2, 3, 4].map((priority) => ({ queue, kind, priority, stageCount })),
         most,
-        isSuspect,
         deadlinesMs: JSON.stringify({ [kind]: Array(stageCount).fill(60_000) }),
       }),
   }

@@ -145,7 +145,6 @@ test('a claim that commits after its session was ended is taken back', async ({ 
       sessionId,
       lanes,
       most: 1,
-      isSuspect: false,
       deadlinesMs: '{"sample":[60000]}',
     })
     expect(claimed).toMatchObject([{ id, attempt: 1 }])

@@ -98,3 +98,36 @@ test('a crash costs no retry', async ({ url, hf }) => {
   await until(async () => (await hf.get(id))?.state === 'succeeded', 'the job ends well')
   expect(await hf.get(id)).toMatchObject({ attempt: 2, crashes: 1, failures: 0 })
 })
+
+test('the next suspect waits until the last one is settled, so that neither pays for the other', async ({
+  url,
+  hf,
+  pool,
+  query,
+}) => {
+  await query(`
+    create function holdfast.wait_for_test() returns trigger language plpgsql as $$
+    begin perform pg_advisory_xact_lock(4711); return new; end $$;
+    create trigger wait_for_test before insert on holdfast.finished_job for each row execute function holdfast.wait_for_test()`)
+  const holder = await pool.connect()
+  await holder.query('select pg_advisory_lock(4711)')
+  await hf.submitMany(kinds.hold, [{ input: null }, { input: null }])
+  await query('update holdfast.live_job set crashes = 2')
+  const worker = await startMember({ url, settings: swift })
+  worker.order({ open: 'all' })
+  const settling = `select now() as at from pg_stat_activity where query like '/* job.finish */%' and wait_event_type = 'Lock'`
+  const [first] = await until(async () => {
+    const rows = await query<{ at: Date }>(settling)
+    return rows.length > 0 && rows
+  }, 'the first suspect is being settled')
+  await until(
+    async () =>
+      (await query(`select from holdfast.session where heartbeat_at > $1::timestamptz + interval '2 s'`, [first?.at]))
+        .length > 0,
+    'the worker has had the time to look for another one',
+  )
+  expect(worker.started()).toHaveLength(1)
+  await holder.query('select pg_advisory_unlock(4711)')
+  holder.release()
+  await until(() => worker.started().length === 2, 'the next suspect runs')
+})

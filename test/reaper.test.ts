@@ -6,8 +6,9 @@ import { finishJobs } from '#holdfast/settle/settle.sql'
 import { openStore, runnerIn } from '#holdfast/store/store'
 import { swift } from './crash/member.ts'
 import { sweepOf } from './crash/sweep.ts'
-import { wireTo } from './crash/wire.ts'
+
 import { expect, test, until } from './fixtures.ts'
+import { makeWire } from './wire.ts'
 
 /** Makes every write about this job fail in this database. */
 const poison = (id: string) => `
@@ -79,6 +80,23 @@ test('one bad row does not block the others', async ({ given, store, query, hf }
   expect(failed).toMatchObject([{ id: bad?.id, error: { message: 'poison' } }])
   expect(sweep).toMatchObject({ recovered: 3, failed: 1, isSystemic: false })
   expect(await hf.get(bad?.id as string)).toMatchObject({ state: 'running', crashes: 0 })
+})
+
+test('a whole batch of bad rows does not hide the orphans behind it', async ({ given, store, query, hf }) => {
+  const first = await given.attemptOfDeadSession()
+  // the same dead session holds a batch of rows that cannot be moved; the orphan of a later session stands behind them
+  await query(
+    `insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, attempt, session_id, deadline_at)
+    select gen_random_uuid(), now(), now(), 3, 2, 'running', 'bad', 'bad', 'default', 1, $1, now() from generate_series(1, 500)`,
+    [first.sessionId],
+  )
+  await query(`
+    create function holdfast.poison() returns trigger language plpgsql as $$ begin raise exception 'poison'; end $$;
+    create trigger poison before update on holdfast.live_job for each row when (old.kind = 'bad') execute function holdfast.poison()`)
+  const behind = await given.attemptOfDeadSession()
+  await sweepOf(store)
+  await sweepOf(store)
+  expect(await hf.get(behind.id)).toMatchObject({ state: 'queued', crashes: 1 })
 })
 
 test('one bad row does not block the quarantine of the others', async ({ given, store, query, hf }) => {
@@ -275,18 +293,18 @@ test('a reaper is alive as long as its loop turns, even if the database was neve
 })
 
 test('a leader whose database is cut off stops leading, and its loop goes on turning', async ({ url }) => {
-  const wire = await wireTo(url)
+  const wire = await makeWire(url)
   const store = openStore({ url: wire.url, poolSize: 4, isPooled: false, statementTimeoutMs: 500 })
   const reaper = makeReaper({ store, config: readConfig(swift, {}), news: silent })
   await reaper.start()
   await until(() => reaper.term(), 'it leads')
-  wire.swallow()
+  wire.stall()
   await until(() => reaper.term() === null, 'it leads no more')
   for (let beat = 1; beat <= 5; beat++) {
     const last = reaper.beatAt().getTime()
     await until(() => reaper.beatAt().getTime() > last, 'the loop turns')
   }
-  wire.mend()
+  wire.reconnect()
   await until(() => reaper.term(), 'it leads again')
   await reaper.stop()
   await store.close()

@@ -27,14 +27,23 @@ const latestFinished = (p: AuditScope) => sql`
     order by id desc
     limit ${p.latest}::bigint`
 
+const latestLive = (p: AuditScope) => sql`
+    select *
+    from holdfast.live_job
+    order by id desc
+    limit ${p.latest}::bigint`
+
 /** Every check of the audit, by invariant. Each is one read-only statement, so each sees one moment. */
 export const checks = {
   'live-or-finished': check(
     'live_or_finished',
-    () => sql`
+    (p) => sql`
     select job.id::text, 'is both live and finished'
-    from holdfast.live_job as job
-    join holdfast.finished_job as finished on finished.id = job.id`,
+    from (
+      select id from (${latestLive(p)}) as live where exists (select from holdfast.finished_job where id = live.id)
+      union
+      select id from (${latestFinished(p)}) as finished where exists (select from holdfast.live_job where id = finished.id)
+    ) as job`,
   ),
   'attempt-has-living-session': check(
     'attempt_has_living_session',
@@ -93,7 +102,7 @@ export const checks = {
     (p) => sql`
     select job.id::text, 'has lost its input'
     from (
-      select id from holdfast.live_job
+      select id from (${latestLive(p)}) as live
       union all
       select id from (${latestFinished(p)}) as finished
     ) as job
@@ -104,7 +113,7 @@ export const checks = {
     (p) => sql`
     select job.id::text, 'has no submitted event'
     from (
-      select id from holdfast.live_job
+      select id from (${latestLive(p)}) as live
       union all
       select id from (${latestFinished(p)}) as finished
     ) as job
@@ -158,7 +167,7 @@ export const checks = {
     (p) => sql`
     select job.id::text, format('stands at attempt %s, but an event tells of attempt %s', job.attempt, told.attempt)
     from (
-      select id, attempt from holdfast.live_job
+      select id, attempt from (${latestLive(p)}) as live
       union all
       select id, attempt from (${latestFinished(p)}) as finished
     ) as job

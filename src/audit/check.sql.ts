@@ -4,7 +4,7 @@ import { type Sql, sql, statement } from '../store/sql.ts'
 export interface AuditScope {
   /** How old an orphan may be before it is a violation. */
   boundMs: number
-  /** How many of the latest finished jobs are checked; null for all. */
+  /** How many of the latest jobs are checked where it takes a look at each, of the live ones and of the finished ones; null for all. */
   latest: number | null
 }
 

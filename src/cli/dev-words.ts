@@ -3,6 +3,7 @@ import { flagOf, settings } from '../config/settings.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { boundOf } from '../reaper/bound.ts'
 import { withoutPassword } from '../store/connection.ts'
+import { ladderLines } from './ladder-words.ts'
 import { paint } from './terminal.ts'
 import { lengthWords } from './time-words.ts'
 
@@ -42,7 +43,8 @@ export function banner({ hf, dataDir, pids, isSample }: BannerFacts): string[] {
     `  ${name('database')} ${withoutPassword(hf.url)}${where ? ` (its password is in ${where}/password)` : ''}`,
     ...(where ? [`  ${name('data')} ${where}`] : []),
     `  ${name('workers')} ${pids.length === 1 ? '1 process' : `${pids.length} processes`} (${pids.join(', ')}), ${config.concurrency} handlers each`,
-    `  ${name('recovery')} a job whose worker is lost moves again within ${lengthWords(boundOf(config))}`,
+    `  ${name('recovery')} a job whose worker is lost moves again within ${lengthWords(boundOf(config))}:`,
+    ...ladderLines(config).map((line) => `  ${' '.repeat(10)} ${line}`),
     '',
     'In another terminal:',
     ...tries.map(([line, about]) => `  ${paint('cyan', line.padEnd(width))}  ${paint('dim', about)}`),

@@ -1,11 +1,14 @@
 import { Command, CommanderError } from 'commander'
 import { version } from '../engine/work.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import { addAudit } from './audit.ts'
 import { addCancel } from './cancel.ts'
 import { addDev } from './dev.ts'
 import { isVerboseIn, tellFailure } from './failure.ts'
 import { addJobs } from './jobs.ts'
 import { addMigrate } from './migrate.ts'
+import { addProve } from './prove.ts'
+import { addReap } from './reap.ts'
 import { addRedo } from './redo.ts'
 import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
@@ -13,7 +16,20 @@ import { paint } from './terminal.ts'
 import { addWork } from './work.ts'
 import { addWorkChild } from './work-child.ts'
 
-const commands = [addDev, addWork, addMigrate, addSubmit, addJobs, addShow, addCancel, addRedo, addWorkChild]
+const commands = [
+  addDev,
+  addWork,
+  addReap,
+  addMigrate,
+  addSubmit,
+  addJobs,
+  addShow,
+  addCancel,
+  addRedo,
+  addAudit,
+  addProve,
+  addWorkChild,
+]
 
 const closing = `
 Without --url or HOLDFAST_URL, commands use the embedded Postgres that \`npm start\` or \`holdfast dev\` runs on the data

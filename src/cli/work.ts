@@ -4,6 +4,7 @@ import { makeLog } from '../engine/log.ts'
 import { messageOf } from '../errors/errors.ts'
 import { withClient } from './client.ts'
 import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
+import { ladderLines } from './ladder-words.ts'
 import { listenForEnd } from './signals.ts'
 import type { SupervisorNews } from './supervisor.ts'
 import { complain } from './terminal.ts'
@@ -47,12 +48,17 @@ async function workUntilAsked(hf: Holdfast, module: string): Promise<void> {
     },
   })
   const started = workers.start()
-  await Promise.race([started, ending.asked])
+  await Promise.race([started.then(() => tellLadder(hf)), ending.asked])
   await ending.asked
   complain('Stopping: the worker processes finish what they run. A second signal ends them at once.')
   await workers.stop()
   await started.catch(() => {}) // a start that was cut short failed for that reason
   complain('Stopped.')
+}
+
+function tellLadder({ config }: Holdfast): void {
+  complain('A job whose worker is lost moves again within:')
+  for (const line of ladderLines(config)) complain(`  ${line}`)
 }
 
 function onTrouble(error: unknown): void {

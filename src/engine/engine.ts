@@ -94,7 +94,7 @@ export interface Holdfast {
   reap(): Promise<Reaping>
   /** Gives the jobs of a child process back at once, when its supervisor has seen it end. */
   reclaim(child: { supervisor: string; pid: number }): Promise<void>
-  /** Checks every invariant of the database, reading only. Of finished jobs the latest are checked; `latest: null` checks all. */
+  /** Checks every invariant of the database, reading only. Where it must look at each job, the latest 100,000 are checked; `latest: null` checks all. */
   audit(options?: { latest?: number | null }): Promise<Audit>
   /** What this process counted, in the text format of Prometheus. */
   metrics(): Promise<string>

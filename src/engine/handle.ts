@@ -37,13 +37,14 @@ export function makeHandle<J extends AnyJob>(parts: {
   }
 }
 
-function resultOf<J extends AnyJob>({ id, state, error, outputs }: Ending): Result<J> {
+function resultOf<J extends AnyJob>({ id, state, stage, error, outputs }: Ending): Result<J> {
   const byStage = Object.fromEntries(outputs.map(({ name, output }) => [name, output]))
-  const last = outputs.at(-1)?.output ?? null
-  if (state === 'succeeded') return { state, output: last, outputs: byStage } as Result<J>
+  // a stage that returned nothing has no row, so the last row may be of an earlier one
+  const output = outputs.find((one) => one.stage === stage)?.output ?? null
+  if (state === 'succeeded') return { state, output, outputs: byStage } as Result<J>
   // without an error all stages have returned, and only some items are missing
   if (state === 'partial')
-    return { state, output: error ? null : last, outputs: byStage, error } as unknown as Result<J>
+    return { state, output: error ? null : output, outputs: byStage, error } as unknown as Result<J>
   if (state === 'cancelled')
     throw new HoldfastError('job_cancelled', `Job ${id} was cancelled: ${error?.message ?? ''}`, { details: { error } })
   throw new HoldfastError('job_failed', `Job ${id} failed: ${error?.message ?? 'no error was recorded'}`, {

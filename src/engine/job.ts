@@ -63,16 +63,25 @@ interface Succeeded<J> {
 
 interface Partial_<J> {
   state: 'partial'
-  /** What the last stage returned, if only items failed; null if a stage did. */
-  output: OutputOf<J> | null
-  /** What the stages before the failed one returned; all of them, if only items failed. */
+  output: null
+  /** What the stages before the failed one returned. */
   outputs: Partial<OutputsOf<J>>
-  /** Why the optional stage failed; null if only items did. */
-  error: { code: string; message: string } | null
+  error: { code: string; message: string }
 }
 
-/** The result of a job; partial only if its kind has an optional stage or one that fans out. */
-export type Result<J> = CanBePartial<J> extends false ? Succeeded<J> : Succeeded<J> | Partial_<J>
+/** All stages returned, but some items failed within the threshold. */
+interface Flawed<J> {
+  state: 'partial'
+  output: OutputOf<J>
+  outputs: OutputsOf<J>
+  error: null
+}
+
+/** The result of a job; partial only if its kind has an optional stage, or one that fans out. */
+export type Result<J> =
+  | Succeeded<J>
+  | (CanBePartial<J> extends false ? never : Partial_<J>)
+  | ('items' extends CanBePartial<J> ? Flawed<J> : never)
 
 /** The summary in a row. */
 export function summaryOf(row: JobRow): JobSummary {

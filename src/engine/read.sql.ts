@@ -131,13 +131,14 @@ export const jobTimeline = statement<EventRow>()(
 export const finalOf = statement<{
   id: string
   state: string
+  stage: number
   error: { code: string; message: string } | null
-  outputs: { name: string; output: unknown }[]
+  outputs: { name: string; stage: number; output: unknown }[]
 }>()(
   'job.final',
   (p: { ids: string[] }) => sql`
-  select job.id, job.state, job.error, coalesce((
-    select json_agg(json_build_object('name', output.name, 'output', output.output) order by output.stage)
+  select job.id, job.state, job.stage, job.error, coalesce((
+    select json_agg(json_build_object('name', output.name, 'stage', output.stage, 'output', output.output) order by output.stage)
     from holdfast.stage_output as output
     where output.job_id = job.id
   ), '[]') as outputs

@@ -9,8 +9,10 @@ import { finalOf } from './read.sql.ts'
 export interface Ending {
   id: JobId
   state: FinalState
+  /** The stage that it ended in. */
+  stage: number
   error: { code: string; message: string } | null
-  outputs: { name: string; output: unknown }[]
+  outputs: { name: string; stage: number; output: unknown }[]
 }
 
 /** Waits for jobs to become final, for all callers of this process with one question at a time. */

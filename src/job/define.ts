@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors/errors.ts'
-import type { Each, FanOut, Tolerance } from './fan-out.ts'
+import { type Each, type FanOut, tolerateProblem } from './fan-out.ts'
 import type { JobId } from './id.ts'
 import type { Stored } from './stored.ts'
 
@@ -41,16 +41,7 @@ export interface Backoff {
   maxMs?: number
 }
 
-/** One durable step of a kind: it either runs, or fans out over items and joins them. */
-export interface Stage<
-  Name extends string,
-  Input,
-  Earlier,
-  Output,
-  Optional extends boolean = boolean,
-  Item = unknown,
-  Part = unknown,
-> extends Partial<FanOut<Input, Earlier, Output, Item, Part>> {
+interface StageRules<Name extends string, Optional extends boolean> {
   readonly name: Name
   /** If an optional stage fails for good, the job ends `partial` and the earlier outputs stay readable. */
   readonly optional?: Optional
@@ -58,12 +49,38 @@ export interface Stage<
   readonly retries?: number
   readonly timeoutMs?: number
   readonly backoff?: Backoff
-  readonly run?: (ctx: StageContext<Input, Earlier>) => Output | Promise<Output>
 }
+
+interface Running<Input, Earlier, Output> {
+  readonly run: (ctx: StageContext<Input, Earlier>) => Output | Promise<Output>
+}
+
+type Without<T> = { readonly [K in keyof T]?: undefined }
+
+/** One durable step of a kind: it either runs, or fans out over items and joins them. */
+export type Stage<
+  Name extends string,
+  Input,
+  Earlier,
+  Output,
+  Optional extends boolean = boolean,
+  Item = unknown,
+  Part = unknown,
+> = StageRules<Name, Optional> &
+  (
+    | (Running<Input, Earlier, Output> & Without<FanOut<never, never, never, never, never>>)
+    | (FanOut<Input, Earlier, Output, Item, Part> & Without<Running<never, never, never>>)
+  )
 
 /** A stage whose types are known only to its kind. */
 // biome-ignore lint/suspicious/noExplicitAny: a handler takes its own context; only its kind knows which
-export type AnyStage = Stage<string, any, any, unknown, boolean, any, any>
+export interface AnyStage extends StageRules<string, boolean>, Partial<FanOut<any, any, unknown, any, any>> {
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  readonly run?: Running<any, any, unknown>['run']
+}
+
+/** Whether a job may end partial: never, if an optional stage fails, or also if items do. */
+export type Partly = boolean | 'items'
 
 /** A kind of job, as `defineJob` makes it. The type parameters carry what callers put in and get out. */
 export interface JobDefinition<
@@ -71,7 +88,7 @@ export interface JobDefinition<
   Input = never,
   Outputs = unknown,
   Output = unknown,
-  CanBePartial extends boolean = boolean,
+  CanBePartial extends Partly = Partly,
 > {
   readonly kind: Kind
   readonly queue: string
@@ -84,7 +101,7 @@ export interface JobDefinition<
 }
 
 /** A kind whose types do not matter where it stands. */
-export type AnyJob = JobDefinition<string, never, unknown, unknown, boolean>
+export type AnyJob = JobDefinition<string, never, unknown, unknown, Partly>
 
 /** What a caller submits for a kind. */
 export type InputOf<J> = J extends { types?: { input: (input: infer I) => void } } ? I : never
@@ -96,12 +113,7 @@ export type OutputOf<J> = J extends { types?: { output: infer O } } ? O : never
 export type CanBePartial<J> = J extends { types?: { canBePartial: infer C } } ? C : never
 
 /** A stage that stands alone. */
-type Alone<Input, Output> = Omit<
-  Stage<'run', Input, unknown, Output>,
-  'name' | 'optional' | 'run' | keyof FanOut<never, never, never, never, never>
-> & {
-  readonly run: (ctx: StageContext<Input, unknown>) => Output | Promise<Output>
-}
+type Alone<Input, Output> = Omit<StageRules<'run', boolean>, 'name' | 'optional'> & Running<Input, unknown, Output>
 
 interface Common<S extends Schema> {
   /** What an input must look like; checked at submit, and again before a handler sees it. */
@@ -183,7 +195,7 @@ export function defineJob<
   In<S>,
   Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5> & Of<N6, O6>,
   Stored<Last<[N6, N5, N4, N3, N2, N1], [O6, O5, O4, O3, O2, O1]>>,
-  Q1 | Q2 | Q3 | Q4 | Q5 | Q6 | Known<I1 | I2 | I3 | I4 | I5 | I6> extends false ? false : true
+  [I1 | I2 | I3 | I4 | I5 | I6] extends [never] ? (Q1 | Q2 | Q3 | Q4 | Q5 | Q6 extends false ? false : true) : 'items'
 >
 export function defineJob(
   kind: string,
@@ -280,16 +292,6 @@ function shapeProblem({ run, fanOut, each, join, tolerate }: AnyStage): string |
 function isEach(each: AnyStage['each']): boolean {
   if (typeof each === 'function') return true
   return typeof each === 'object' && each !== null && ('stages' in each || typeof each.run === 'function')
-}
-
-function tolerateProblem(tolerate: Tolerance): string | undefined {
-  const { count, share } = tolerate as { count?: unknown; share?: unknown }
-  if ((count === undefined) === (share === undefined)) return 'whose `tolerate` must be either { count } or { share }.'
-  if (count !== undefined && !(Number.isInteger(count) && (count as number) >= 0))
-    return `with tolerate.count ${count}; use a whole number from 0.`
-  if (share !== undefined && !(typeof share === 'number' && share >= 0 && share <= 1))
-    return `with tolerate.share ${share}; use a number from 0 to 1.`
-  return undefined
 }
 
 /** The longest time-out that a timer can hold. */

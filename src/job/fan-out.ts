@@ -64,3 +64,14 @@ export function isComplete(counts: { total: number | null; settled: number | nul
   if (counts.total === null || counts.settled === null || counts.settled < 0 || counts.total < 0) return 'unknown'
   return counts.settled >= counts.total
 }
+
+/** What is wrong with a threshold, if anything. */
+export function tolerateProblem(tolerate: Tolerance): string | undefined {
+  const { count, share } = tolerate as { count?: unknown; share?: unknown }
+  if ((count === undefined) === (share === undefined)) return 'whose `tolerate` must be either { count } or { share }.'
+  if (count !== undefined && !(Number.isInteger(count) && (count as number) >= 0))
+    return `with tolerate.count ${count}; use a whole number from 0.`
+  if (share !== undefined && !(typeof share === 'number' && share >= 0 && share <= 1))
+    return `with tolerate.share ${share}; use a number from 0 to 1.`
+  return undefined
+}

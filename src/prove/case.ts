@@ -40,18 +40,26 @@ export function makeCase(options: { crew: Crew; url: () => string; random: Rando
   const { crew, random } = options
   const acknowledged = new Map<string, { id: string; kind: string }>()
   const troubles: string[] = []
-  let client: pg.Client | undefined
+  let pool: { url: string; connections: pg.Pool } | undefined
   let lastKey = 0
+
+  /** Connections past all proxies, to where the server is at this moment. */
+  function direct(): pg.Pool {
+    const url = options.url()
+    if (pool?.url === url) return pool.connections
+    pool?.connections.end().catch(() => {})
+    const connections = new pg.Pool({ ...connectionOptions(url), max: 2, query_timeout: 10_000 })
+    connections.on('error', () => {}) // replaced when next needed
+    pool = { url, connections }
+    return connections
+  }
 
   async function ask<P, Row>(statement: Statement<P, Row>, params: P): Promise<Row[]> {
     return eventually(
       async () => {
         try {
-          client ??= await connected(options.url())
-          return await runnerIn(client).run(statement, params)
+          return await runnerIn(direct()).run(statement, params)
         } catch (error) {
-          client?.end().catch(() => {})
-          client = undefined
           if (isConnectionError(error)) return undefined // the server is being restarted
           throw error
         }
@@ -109,17 +117,10 @@ export function makeCase(options: { crew: Crew; url: () => string; random: Rando
     },
     jobs,
     ask,
-    close: async () => void (await client?.end().catch(() => {})),
+    close: async () => pool?.connections.end(),
   }
 }
 
 function unfinished(jobs: StandingRow[], ids: string[]): string[] {
   return ids.filter((id) => !jobs.some((job) => job.id === id && isOver(job)))
-}
-
-async function connected(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ ...connectionOptions(url), query_timeout: 10_000 })
-  client.on('error', () => {})
-  await client.connect()
-  return client
 }

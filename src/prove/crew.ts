@@ -59,12 +59,20 @@ export function makeCrew(options: CrewOptions): Crew {
   const killed = new Set<number>()
   const troubles: string[] = []
   const cleared = new Set<Post>()
+  const fillings = new Set<Promise<void>>()
   let isClosing = false
 
-  async function fill(seat: string, role: Role): Promise<void> {
+  function fill(seat: string, role: Role): Promise<void> {
+    const filling = fillUntilUp(seat, role).finally(() => fillings.delete(filling))
+    fillings.add(filling)
+    return filling
+  }
+
+  async function fillUntilUp(seat: string, role: Role): Promise<void> {
     const untilMs = performance.now() + startMs
     while (!isClosing) {
       const post = await man(seat, role)
+      if (isClosing) return clear(post)
       const answer = await post.member.ask(startOrder(role, options.urlThrough(post.proxy.port), options.module))
       if (answer.isDone) {
         post.isUp = true
@@ -137,7 +145,6 @@ export function makeCrew(options: CrewOptions): Crew {
       const post = seats.get(seat)
       if (!post?.isUp) return
       await dismiss(post)
-      if (post.member.isGone && !cleared.has(post)) return // killed meanwhile, and replaced for that
       await fill(seat, post.role)
     },
     order,
@@ -147,6 +154,9 @@ export function makeCrew(options: CrewOptions): Crew {
     async stop() {
       isClosing = true
       await Promise.all([...seats.values()].map((post) => (post.isUp ? dismiss(post) : clear(post))))
+      // one that was on its way into its seat would go on working on a database that the next cell is lent
+      await Promise.allSettled(fillings)
+      await Promise.all([...seats.values()].filter((post) => !cleared.has(post)).map(clear))
       await Promise.all([...seats.values()].map((post) => post.proxy.close()))
     },
   }

@@ -8,8 +8,8 @@ export interface Fault {
   readonly does: string
   /** The rung of the recovery ladder that bounds the recovery. */
   readonly rung: 'lock gone' | 'lease ran out'
-  /** Whether `--quick` includes it. */
-  readonly isMain: boolean
+  /** At which statements `--quick` tries it. */
+  readonly quickly: 'all' | 'writes' | 'none'
   /** Whether handlers may overlap their successors: only where the process cannot run to abort them. */
   readonly mayOverlap: boolean
 }
@@ -20,63 +20,63 @@ export const faults = {
     at: 'before',
     does: 'kill -9 of the sender before the server sees the statement',
     rung: 'lock gone',
-    isMain: true,
+    quickly: 'writes',
     mayOverlap: false,
   },
   'kill-after': {
     at: 'after',
     does: 'kill -9 of the sender after the commit, before the answer',
     rung: 'lock gone',
-    isMain: true,
+    quickly: 'all',
     mayOverlap: false,
   },
   'cut-before': {
     at: 'before',
     does: 'the connection breaks before the server sees the statement',
     rung: 'lock gone',
-    isMain: false,
+    quickly: 'none',
     mayOverlap: false,
   },
   'cut-after': {
     at: 'after',
     does: 'the connection breaks after the commit, before the answer',
     rung: 'lock gone',
-    isMain: true,
+    quickly: 'all',
     mayOverlap: false,
   },
   'stall-before': {
     at: 'before',
     does: 'the network of the sender passes nothing until its jobs were given away; then the statement arrives',
     rung: 'lease ran out',
-    isMain: true,
+    quickly: 'writes',
     mayOverlap: false,
   },
   'stall-after': {
     at: 'after',
     does: 'the same, but the statement is committed and its answer arrives late',
     rung: 'lease ran out',
-    isMain: false,
+    quickly: 'none',
     mayOverlap: false,
   },
   freeze: {
     at: 'before',
     does: 'SIGSTOP of the sender until its jobs were given away, then SIGCONT',
     rung: 'lease ran out',
-    isMain: true,
+    quickly: 'writes',
     mayOverlap: true,
   },
   restart: {
     at: 'after',
     does: 'Postgres is killed and started again after the commit, before the answer',
     rung: 'lease ran out',
-    isMain: true,
+    quickly: 'writes',
     mayOverlap: false,
   },
   deaf: {
     at: 'before',
     does: 'all sockets that LISTEN become black holes as the statement is sent',
     rung: 'lease ran out',
-    isMain: true,
+    quickly: 'all',
     mayOverlap: false,
   },
 } as const satisfies Record<string, Fault>
@@ -90,6 +90,12 @@ export const faultNames = Object.keys(faults) as FaultName[]
 /** What a fault is. */
 export function faultOf(name: FaultName): Fault {
   return faults[name]
+}
+
+/** Whether `--quick` leaves a fault at a statement to the full proof. */
+export function isLeftToFull(fault: FaultName, statement: Sighting): boolean {
+  const { quickly } = faultOf(fault)
+  return quickly === 'none' || (quickly === 'writes' && !statement.isWrite)
 }
 
 /** Why a fault makes no sense at a statement; undefined where it does. */

@@ -21,12 +21,12 @@ export const dropDatabase = statement<never>()(
 )
 
 /** Ends every connection to the present database but this one: as near to a restart as a guest may come. */
-export const endConnections = statement<{ pid: number }>()(
+export const endConnections = statement<{ is_ended: boolean }>()(
   'prove.end_connections',
   () => sql`
-  select pid
+  select pg_terminate_backend(pid) as is_ended
   from pg_stat_activity
-  where datname = current_database() and pid <> pg_backend_pid() and pg_terminate_backend(pid)`,
+  where datname = current_database() and pid <> pg_backend_pid()`,
 )
 
 /** The tables that hold anything but the schema's own history. */

@@ -54,7 +54,15 @@ function seen(tell: Tell, handler: (ctx: Context) => Promise<unknown> | unknown)
 }
 
 /** How long the kinds take. */
-export const times = { patientMs: 700, chattyMs: 250, stubbornMs: 350, heldMs: 8_000, itemMs: 150, drawnMs: 15_000 }
+export const times = {
+  patientMs: 700,
+  chattyMs: 250,
+  stubbornMs: 350,
+  heldMs: 8_000,
+  mostMs: 30_000,
+  itemMs: 150,
+  drawnMs: 15_000,
+}
 
 /** The item that fails in the fan-outs of which some fail. */
 export const badItem = 1
@@ -142,8 +150,10 @@ async function chat({ progress, log, signal }: Context): Promise<void> {
 
 /** Takes no notice of its signal: what it reports after a cancel has to be refused. */
 async function beStubborn({ progress, log, signal }: Context): Promise<void> {
-  const until = performance.now() + 5_000
+  const until = performance.now() + times.mostMs
   while (!signal.aborted && performance.now() < until) await sleep(10)
+  // told to stop for another reason it gives the job back, so that there is something left to cancel
+  if ((signal.reason as { reason?: string } | undefined)?.reason !== 'cancelled') throw signal.reason
   progress(1)
   log('still at it')
   await sleep(times.stubbornMs)

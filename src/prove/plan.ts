@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors/errors.ts'
 import { declaredStatements, reasonToLeaveOut } from './catalogue.ts'
 import { type Cell, playOut, type Yard } from './cell.ts'
-import { type FaultName, faultNames, faultOf, senselessness } from './faults.ts'
+import { type FaultName, faultNames, isLeftToFull, senselessness } from './faults.ts'
 import { inLanes } from './lanes.ts'
 import { randomOf } from './random.ts'
 import { labelOf, type Scenario, scenarios } from './scenario.ts'
@@ -22,24 +22,36 @@ export interface Survey {
   wrongs: string[]
 }
 
-/** Plays every scenario once without a fault, to learn which statements there are and where they can be met. */
-export async function survey(yard: Yard, seed: number, lanes: number): Promise<Survey> {
+/**
+ * Plays every scenario once without a fault, to learn which statements there are and where they can be met. If only some are
+ * wanted, it stops as soon as it has met them.
+ */
+export async function survey(
+  yard: Yard,
+  { seed, lanes, wanted }: { seed: number; lanes: number; wanted: readonly string[] | undefined },
+): Promise<Survey> {
   const wrongs: string[] = []
-  const played = await inLanes([...scenarios], lanes, async (scenario) => {
+  const found = new Map<string, Found>()
+  const isEnough = () => wanted?.every((statement) => found.has(statement)) ?? false
+  await inLanes(scenarios, wanted ? 1 : lanes, async (scenario) => {
+    if (isEnough()) return
     const mine: string[] = []
-    const quiet = { prepare: () => {}, finish: async () => {}, mayOverlap: false, wrongs: mine }
+    const quiet = { prepare: () => {}, finish: async () => {}, calm: () => undefined, judge: () => {}, wrongs: mine }
     const { seen } = await playOut(yard, scenario, seed, quiet)
     wrongs.push(...mine.map((wrong) => `${scenario.name} without a fault: ${wrong}`))
-    return { scenario, seen }
-  })
-  const found = new Map<string, Found>()
-  for (const { scenario, seen } of played)
     for (const [statement, sighting] of seen) {
-      if (!found.has(statement)) found.set(statement, { scenario, sighting })
-      else if (scenario.also?.includes(statement)) found.set(labelOf(statement, scenario), { scenario, sighting })
+      meet(found, statement, { scenario, sighting })
+      if (scenario.also?.includes(statement)) meet(found, labelOf(statement, scenario), { scenario, sighting })
     }
-  const missing = (await declaredStatements()).filter((name) => !found.has(name) && !reasonToLeaveOut(name))
-  return { found, notCovered: missing, wrongs }
+  })
+  const declared = wanted ?? (await declaredStatements())
+  return { found, notCovered: declared.filter((name) => !found.has(name) && !reasonToLeaveOut(name)), wrongs }
+}
+
+/** Keeps the cheapest scenario of each statement, in whichever order they come to an end. */
+function meet(found: Map<string, Found>, statement: string, here: Found): void {
+  const known = found.get(statement)
+  if (!known || scenarios.indexOf(here.scenario) < scenarios.indexOf(known.scenario)) found.set(statement, here)
 }
 
 /** A place in the matrix: a cell to run, or a reason why there is none. */
@@ -58,7 +70,9 @@ export function planOf(found: Survey['found'], options: { seed: number; isQuick:
 }
 
 function reasonAgainst(fault: FaultName, sighting: Sighting, isQuick: boolean): string | undefined {
-  return senselessness(fault, sighting) ?? (isQuick && !faultOf(fault).isMain ? 'Left to the full proof.' : undefined)
+  return (
+    senselessness(fault, sighting) ?? (isQuick && isLeftToFull(fault, sighting) ? 'Left to the full proof.' : undefined)
+  )
 }
 
 /** Which time to strike: any of those that will come for certain, which is fewer than came without a fault. */
@@ -67,9 +81,18 @@ function occurrenceOf(seed: number, statement: string, fault: FaultName, count: 
   return 1 + randomOf(seed, statement, fault).below(most)
 }
 
+/** The statement that the name of a cell begins with. */
+export function statementIn(name: string): string {
+  return wordsOf(name)[0] ?? ''
+}
+
+function wordsOf(name: string): string[] {
+  return name.split(/\s*[×*]\s*|\s+x\s+/).map((word) => word.trim())
+}
+
 /** The one cell that a person has named, as it is written in the report: statement × fault, perhaps × occurrence. */
 export function namedPlace(found: Survey['found'], name: string, seed: number): Place {
-  const [statement = '', fault = '', occurrence] = name.split(/\s*[×*]\s*|\s+x\s+/).map((word) => word.trim())
+  const [statement = '', fault = '', occurrence] = wordsOf(name)
   const known = found.get(statement)
   if (!known)
     throw new HoldfastError(

@@ -7,12 +7,13 @@
  * tried: faults come from outside. What it does not show is said by catalogue.ts (statements left out) and by the reasons
  * in the matrix (faults that make no sense).
  */
-import { HoldfastError } from '../errors/errors.ts'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { type Cell, type CellOutcome, runCell, type Yard } from './cell.ts'
+import type { FaultName } from './faults.ts'
 import { embeddedGround, type Ground, givenGround } from './ground.ts'
 import { inLanes } from './lanes.ts'
 import { makePool } from './member.ts'
-import { namedPlace, type Place, planOf, survey } from './plan.ts'
+import { namedPlace, type Place, planOf, statementIn, survey } from './plan.ts'
 import { type ProofReport, reportOf, type Tried } from './report.ts'
 
 /** How to prove. */
@@ -28,6 +29,8 @@ export interface ProveOptions {
   cell?: string
   /** Only these statements. */
   statements?: readonly string[]
+  /** Only these faults. */
+  faults?: readonly FaultName[]
   /** How many cells at once. */
   lanes?: number
   /** A module that exports `proverKinds` like our own: for those who want to see the proof fail. */
@@ -95,13 +98,17 @@ async function proveOn(
   const { seed = 1, lanes = 4, isQuick = false } = options
   const yard = { ...parts, ground: grounds[0] }
   options.onProgress?.({ phase: 'surveying', done: 0, total: 0, failed: 0 })
-  const surveyed = await survey(yard, seed, lanes)
+  const wanted = options.cell ? [statementIn(options.cell)] : options.statements
+  const surveyed = await survey(yard, { seed, lanes, wanted })
   const places = options.cell
     ? [namedPlace(surveyed.found, options.cell, seed)]
     : Array.from({ length: isQuick ? 1 : rounds }, (_, round) =>
         planOf(surveyed.found, { seed: seed + round, isQuick }),
       ).flat()
-  const chosen = places.filter(({ statement }) => options.statements?.includes(statement) ?? true)
+  const chosen = places.filter(
+    ({ statement, fault }) =>
+      (options.statements?.includes(statement) ?? true) && (options.faults?.includes(fault) ?? true),
+  )
   const tried = await breakAll(options, parts, grounds, chosen)
   const seconds = (performance.now() - startedMs) / 1000
   const { restartIs } = yard.ground
@@ -122,7 +129,7 @@ async function breakAll(
     onProgress?.({ phase: 'breaking', done: tried.length, total: cells.length, failed, ...(last && { last }) })
   }
   const run = async (cell: Cell, ground: Ground) => {
-    tried.push({ cell, outcome: await runCell({ ...parts, ground }, cell) })
+    tried.push({ cell, outcome: await runCell({ ...parts, ground }, cell).catch(brokenProver) })
     report()
   }
   report()
@@ -133,7 +140,15 @@ async function breakAll(
     inLanes(together, apart.length > 0 ? lanes - 1 : lanes, (cell) => run(cell, main)),
     inLanes(apart, 1, async (cell) => run(cell, await groundOf(cell))),
   ])
-  return tryLateOnesAlone(tried, async (cell) => runCell({ ...parts, ground: await groundOf(cell) }, cell))
+  return tryLateOnesAlone(tried, async (cell) =>
+    runCell({ ...parts, ground: await groundOf(cell) }, cell).catch(brokenProver),
+  )
+}
+
+/** What the prover itself could not do is no pass either. */
+function brokenProver(error: unknown): CellOutcome {
+  const wrongs = [`the prover failed: ${messageOf(error)}`]
+  return { recoveryMs: null, starvedMs: 0, boundMs: 0, wrongs, isOnlyLate: false, hasStruck: false, seconds: 0 }
 }
 
 /** A machine that runs many cells at once may be late by itself; whoever is late alone has no excuse. */

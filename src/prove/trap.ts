@@ -1,6 +1,7 @@
 import type { Post } from './crew.ts'
 import type { Link, Verdict, Watcher } from './link.ts'
 import type { Role } from './orders.ts'
+import type { Asked } from './wire.ts'
 
 /** Where a trap lies: at the n-th time that anybody in the cell sends the statement. */
 export interface TrapPlace {
@@ -21,6 +22,7 @@ export interface Sighting {
   count: number
   roles: Set<Role>
   isAboutWaking: boolean
+  isWrite: boolean
 }
 
 /** The eyes of a cell on all its proxies. */
@@ -28,6 +30,8 @@ export interface Traps {
   readonly seen: ReadonlyMap<string, Sighting>
   /** Lays a trap; `spring` is called once, at the moment at which the statement is held. */
   lay(place: TrapPlace, spring: (sprung: Sprung) => void): void
+  /** Takes all traps away; what has sprung stays so. */
+  clear(): void
   watcherOf(post: Post): Watcher
 }
 
@@ -42,11 +46,12 @@ export function makeTraps(): Traps {
   const seen = new Map<string, Sighting>()
   const laid: Laid[] = []
 
-  function note(name: string, role: Role, isAboutWaking: boolean): void {
-    const sighting = seen.get(name) ?? { count: 0, roles: new Set(), isAboutWaking: false }
+  function note({ name, isAboutWaking, isWrite }: Asked, role: Role): void {
+    const sighting = seen.get(name) ?? { count: 0, roles: new Set(), isAboutWaking: false, isWrite: false }
     sighting.count += 1
     sighting.roles.add(role)
     sighting.isAboutWaking ||= isAboutWaking
+    sighting.isWrite ||= isWrite
     seen.set(name, sighting)
   }
 
@@ -62,10 +67,11 @@ export function makeTraps(): Traps {
   return {
     seen,
     lay: (place, spring) => laid.push({ place, count: 0, spring }),
+    clear: () => void laid.splice(0),
     watcherOf: (post) => ({
-      asked({ name, isAboutWaking }) {
-        note(name, post.role, isAboutWaking)
-        return verdictOn(name)
+      asked(statement) {
+        note(statement, post.role)
+        return verdictOn(statement.name)
       },
       held(statement, link) {
         const trap = laid.find(

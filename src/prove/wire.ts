@@ -56,6 +56,8 @@ export interface Asked {
   /** Whether its text wakes listeners or makes one. */
   isAboutWaking: boolean
   isListen: boolean
+  /** Whether its text changes anything. */
+  isWrite: boolean
 }
 
 /** Says which statement a message of the client asks for, if it names one: by its prepared name, or by its comment. */
@@ -72,7 +74,7 @@ export function makeNamer(): (message: Message) => Asked | undefined {
     }
     if (type !== 'B') return undefined
     const { text: name } = textAt(raw, textAt(raw, 5).end)
-    return prepared.get(name) ?? { name, isAboutWaking: false, isListen: false }
+    return prepared.get(name) ?? { name, isAboutWaking: false, isListen: false, isWrite: false }
   }
 }
 
@@ -83,7 +85,8 @@ function textAt(raw: Buffer, start: number): { text: string; end: number } {
 
 function describe(text: string): Asked {
   const isListen = /^\s*(\/\*.*?\*\/\s*)?listen\s/i.test(text)
-  return { name: nameIn(text), isAboutWaking: isListen || /pg_notify\s*\(/.test(text), isListen }
+  const isWrite = /\b(insert\s+into|update|delete\s+from|commit)\s/i.test(`${text} `)
+  return { name: nameIn(text), isAboutWaking: isListen || /pg_notify\s*\(/.test(text), isListen, isWrite }
 }
 
 /** The name in the leading comment; without one, the first two words. */

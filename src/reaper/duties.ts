@@ -66,17 +66,23 @@ const endSessions: Duty = {
   },
 }
 
-const reviveAbandoned: Duty = {
-  name: 'reviveAbandoned',
-  everyMs: 0,
-  run: async (store) => moveOn(store, await store.run(findAbandoned, { limit: batch })),
+/** Finds orphans and moves them on. A batch of rows that can't be moved is stepped over next time, or it would hide those behind it. */
+function reviving(name: string, find: typeof findAbandoned): Duty {
+  let stepOver = 0
+  return {
+    name,
+    everyMs: 0,
+    async run(store) {
+      const found = await store.run(find, { limit: batch, offset: stepOver })
+      const done = await moveOn(store, found)
+      stepOver = found.length === batch ? stepOver + done.failed.length : 0
+      return done
+    },
+  }
 }
 
-const reviveHung: Duty = {
-  name: 'reviveHung',
-  everyMs: 0,
-  run: async (store) => moveOn(store, await store.run(findHung, { limit: batch })),
-}
+const reviveAbandoned = reviving('reviveAbandoned', findAbandoned)
+const reviveHung = reviving('reviveHung', findHung)
 
 const reportStranded: Duty = {
   name: 'reportStranded',

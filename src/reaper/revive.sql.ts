@@ -16,6 +16,12 @@ export interface OrphanRow {
   is_spent: boolean
 }
 
+/** How many orphans to find, and how many to step over. */
+interface Batch {
+  limit: number
+  offset?: number
+}
+
 /** Whose session has ended, or whose row is gone. The same words select and re-check. */
 const isAbandoned = raw(
   `not exists (select from holdfast.session where session.id = job.session_id and session.ended_at is null)`,
@@ -31,7 +37,7 @@ const isSpent = raw('job.crashes + 1 >= job.crash_budget')
  */
 export const findAbandoned = statement<OrphanRow>()(
   'orphan.abandoned',
-  (p: { limit: number }) => sql`
+  (p: Batch) => sql`
   with recursive holder (session_id) as (
     (select job.session_id from holdfast.live_job as job where job.session_id is not null order by job.session_id limit 1)
     union all
@@ -58,15 +64,16 @@ export const findAbandoned = statement<OrphanRow>()(
     select job.id, job.attempt, job.kind, job.stage, job.session_id, ${isSpent} as is_spent
     from holdfast.live_job as job
     where job.session_id = ended.session_id and ${legal('revive')}
-    limit ${p.limit}
+    limit ${p.limit + (p.offset ?? 0)}
   ) as job
-  limit ${p.limit}`,
+  limit ${p.limit}
+  offset ${p.offset ?? 0}`,
 )
 
 /** Attempts of living sessions whose deadline has passed: their handlers hang, or their workers forgot them. */
 export const findHung = statement<OrphanRow>()(
   'orphan.hung',
-  (p: { limit: number }) => sql`
+  (p: Batch) => sql`
   select job.id, job.attempt, job.kind, job.stage, job.session_id, 'deadline passed' as rung,
     (extract(epoch from now() - job.deadline_at) * 1000)::float8 as lost_ms, job.is_spent
   from holdfast.session
@@ -75,10 +82,11 @@ export const findHung = statement<OrphanRow>()(
     from holdfast.live_job as job
     where job.session_id = session.id and ${isHung} and ${legal('revive')}
     order by job.deadline_at
-    limit ${p.limit}
+    limit ${p.limit + (p.offset ?? 0)}
   ) as job
   where session.ended_at is null
-  limit ${p.limit}`,
+  limit ${p.limit}
+  offset ${p.offset ?? 0}`,
 )
 
 interface Orphans {

@@ -1,6 +1,6 @@
 import { suspectCrashes } from '../job/define.ts'
 import type { Fence } from '../job/id.ts'
-import { legal, sql, statement, target } from '../store/sql.ts'
+import { legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import type { Lane } from './lanes.ts'
 
 /** A claimed job, as the database hands it over. */
@@ -23,8 +23,6 @@ interface Claim {
   sessionId: number
   lanes: Lane[]
   most: number
-  /** Whether to claim jobs that have lost several workers already; those are claimed one at a time, apart from the others. */
-  isSuspect: boolean
   /** For each kind, for each stage, how long after now() the attempt is taken for hung. */
   deadlinesMs: string
 }
@@ -33,9 +31,8 @@ interface Claim {
  * Claims up to `most` due jobs, lane after lane. The inner select locks row by row and stops at the limit, and `any(array(…))`
  * runs it once, so no more is ever locked or claimed than asked for, whatever the planner thinks of the tables.
  */
-export const claimJobs = statement<ClaimedRow>()(
-  'job.claim',
-  (p: Claim) => sql`
+function claimThose(p: Claim, which: Sql): Sql {
+  return sql`
   with claimed as (
     update holdfast.live_job as job
     set state = ${target('claim')}, attempt = job.attempt + 1, session_id = ${p.sessionId}::bigint,
@@ -51,7 +48,7 @@ export const claimJobs = statement<ClaimedRow>()(
         from holdfast.live_job as job
         where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
           and ${legal('claim')} and job.run_at <= now() and job.stage < lane.stage_count
-          and (job.crashes >= ${suspectCrashes}::int) = ${p.isSuspect}::boolean
+          and ${which}
         order by job.run_at
         limit ${p.most}
         for update skip locked
@@ -69,14 +66,24 @@ export const claimJobs = statement<ClaimedRow>()(
       where output.job_id = claimed.id and output.stage < claimed.stage
     ) end as outputs
   from claimed
-  left join holdfast.job_payload as payload on payload.job_id = claimed.id`,
+  left join holdfast.job_payload as payload on payload.job_id = claimed.id`
+}
+
+/** Claims jobs that are not suspected of killing their workers. */
+export const claimJobs = statement<ClaimedRow>()('job.claim', (p: Claim) =>
+  claimThose(p, raw(`job.crashes < ${suspectCrashes}`)),
+)
+
+/** Claims jobs that have lost several workers already. The number stands in the text, or their index could not be used. */
+export const claimSuspects = statement<ClaimedRow>()('job.claim_suspects', (p: Claim) =>
+  claimThose(p, raw(`job.crashes >= ${suspectCrashes}`)),
 )
 
 /** When the next job of these lanes is due, in milliseconds from now; null if none waits. */
 export const nextDue = statement<{ due_ms: number | null }>()(
   'job.next_due',
   (p: { lanes: Lane[] }) => sql`
-  select greatest(0, extract(epoch from min(first.run_at) - now()) * 1000)::float8 as due_ms
+  select (extract(epoch from min(first.run_at) - now()) * 1000)::float8 as due_ms
   from unnest(
     ${p.lanes.map((lane) => lane.queue)}::text[], ${p.lanes.map((lane) => lane.kind)}::text[], ${p.lanes.map((lane) => lane.priority)}::smallint[]
   ) as lane (queue, kind, priority)

@@ -3,7 +3,7 @@ import type { AnyJob } from '../job/define.ts'
 import { type Loop, loop } from '../service/service.ts'
 import { releaseJobs } from '../settle/settle.sql.ts'
 import type { Store } from '../store/store.ts'
-import { claimJobs, nextDue, unheldAttempts } from './claim.sql.ts'
+import { claimJobs, claimSuspects, nextDue, unheldAttempts } from './claim.sql.ts'
 import type { Hands } from './hands.ts'
 import { deadlinesOf, type Lane, rotated } from './lanes.ts'
 import type { Pace } from './pace.ts'
@@ -53,7 +53,7 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
     await claimSuspect()
     const most = hands.room()
     if (most <= 0) return config.pollMs
-    const count = await claim(most, false)
+    const count = await claim(claimJobs, most)
     if (count === most) {
       await askToBeWoken(false)
       return 0
@@ -67,15 +67,14 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
     return 1
   }
 
-  async function claim(most: number, isSuspect: boolean): Promise<number> {
+  async function claim(statement: typeof claimJobs, most: number): Promise<number> {
     turns += 1
     isClaimInDoubt = true
-    const rows = await store.run(claimJobs, {
+    const rows = await store.run(statement, {
       sessionId: session.id(),
       lanes: rotated(lanes, turns),
       most,
       deadlinesMs,
-      isSuspect,
     })
     isClaimInDoubt = false
     hands.take(rows)
@@ -84,9 +83,9 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
 
   async function claimSuspect(): Promise<void> {
     const nowMs = performance.now()
-    if (hands.room() <= 0 || hands.hasSuspect || nowMs - suspectsAtMs < suspectEveryMs) return
+    if (nowMs - suspectsAtMs < suspectEveryMs || hands.room() <= 0 || hands.hasSuspect) return
     suspectsAtMs = nowMs
-    await claim(1, true)
+    await claim(claimSuspects, 1)
   }
 
   /** Gives back what a claim took in our name without our hearing of it. */

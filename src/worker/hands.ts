@@ -4,6 +4,7 @@ import { type AbortReason, type AnyJob, suspectCrashes } from '../job/define.ts'
 import type { Fence } from '../job/id.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
 import type { Settler } from '../settle/settle.ts'
+import { isConnectionError } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
 import { type Attempt, fenceOf, makeAttempt } from './attempt.ts'
 import type { ClaimedRow } from './claim.sql.ts'
@@ -64,7 +65,7 @@ export function makeHands(options: HandsOptions): Hands {
   const { config, settler, reports, pace } = options
   const handlerParts: HandlerParts = { config, store: options.store, reporter: reports }
   const running = new Set<Attempt>()
-  const settling = new Set<Fence>()
+  const settling = new Map<Fence, ClaimedRow>()
   let waiting: Waiting[] = []
   let next = 0
   let emptied: (() => void)[] = []
@@ -116,7 +117,7 @@ export function makeHands(options: HandsOptions): Hands {
 
   async function settle(attempt: Attempt, outcome: Outcome): Promise<void> {
     const { fence } = attempt
-    settling.add(fence)
+    settling.set(fence, attempt.row)
     const reported = reports.flushFor(attempt)
     if (reported) await reported
     const settled = await settler.settle({ fence, outcome }).catch((error) => settleRefused(attempt, outcome, error))
@@ -128,7 +129,8 @@ export function makeHands(options: HandsOptions): Hands {
   /** Postgres can't hold the outcome itself. Trying again would not help, so the attempt fails with the reason. */
   function settleRefused(attempt: Attempt, outcome: Outcome, error: unknown): Promise<Settled> {
     options.onTrouble(error)
-    if (outcome.move === 'fail') return Promise.resolve('lease_lost')
+    // a worker that gave up on an unreachable database knows nothing against the outcome: the reaper will give it another try
+    if (outcome.move === 'fail' || isConnectionError(error)) return Promise.resolve('lease_lost')
     const message = `Postgres refused the outcome of stage ${attempt.stage.name}: ${messageOf(error)}`
     const fail: Outcome = {
       move: 'fail',
@@ -160,7 +162,7 @@ export function makeHands(options: HandsOptions): Hands {
   function giveBack(rows: ClaimedRow[]): void {
     for (const row of rows) {
       const fence = fenceOf(row)
-      settling.add(fence)
+      settling.set(fence, row)
       const released = settler.settle({ fence, outcome: { move: 'release' } }).catch(options.onTrouble)
       void released.then(() => settling.delete(fence))
     }
@@ -226,13 +228,12 @@ export function makeHands(options: HandsOptions): Hands {
     held: () => [
       ...waiting.slice(next).map(({ row }) => fenceOf(row)),
       ...[...running].map(({ fence }) => fence),
-      ...settling,
+      ...settling.keys(),
     ],
     get hasSuspect() {
-      return (
-        waiting.some(({ row }) => row.crashes >= suspectCrashes) ||
-        [...running].some(({ row }) => row.crashes >= suspectCrashes)
-      )
+      // one that is not settled yet would share the blame for what the next one does
+      const rows = [...waiting.slice(next), ...running].map(({ row }) => row).concat(...settling.values())
+      return rows.some(({ crashes }) => crashes >= suspectCrashes)
     },
     get running() {
       return running.size

@@ -4,7 +4,7 @@ import { legal, sql, statement } from '../store/sql.ts'
  * Says how far attempts are, many at a time. An attempt that is no longer the job's own writes nothing and is missing in the answer; one
  * that has been further already is in it although nothing is written, for progress never goes down.
  */
-export const reportProgress = statement<{ id: string }>()(
+export const reportProgress = statement<{ id: string; attempt: number }>()(
   'progress.report',
   (p: {
     ids: string[]
@@ -28,12 +28,12 @@ export const reportProgress = statement<{ id: string }>()(
     set attempt = excluded.attempt, stage = excluded.stage, done = excluded.done, total = excluded.total, note = excluded.note, at = now()
     where (job_progress.attempt, job_progress.done) <= (excluded.attempt, excluded.done)
   )
-  select id
+  select id, attempt
   from mine`,
 )
 
 /** Writes log lines into the timelines of jobs, many at a time. An attempt that is no longer the job's own writes nothing. */
-export const writeLogs = statement<{ id: string }>()(
+export const writeLogs = statement<{ id: string; attempt: number }>()(
   'event.log',
   (p: { ids: string[]; attempts: number[]; data: string[] }) => sql`
   insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
@@ -41,5 +41,5 @@ export const writeLogs = statement<{ id: string }>()(
   from unnest(${p.ids}::uuid[], ${p.attempts}::int[], ${p.data}::text[]) with ordinality as mine (id, attempt, data, place)
   join holdfast.live_job as job on job.id = mine.id and job.attempt = mine.attempt and ${legal('finish')}
   order by mine.place
-  returning job_id as id`,
+  returning job_id as id, attempt`,
 )

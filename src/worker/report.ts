@@ -76,9 +76,10 @@ export function makeReports(options: {
     tellRefused(fences, rows, 'log')
   }
 
-  function tellRefused(fences: Fence[], rows: { id: string }[], write: string): void {
-    const written = new Set(rows.map((row) => row.id))
-    const refused = fences.filter(({ id }) => !written.has(id))
+  function tellRefused(fences: Fence[], rows: { id: string; attempt: number }[], write: string): void {
+    // by attempt, for a lost one and its successor may report from one worker
+    const written = new Set(rows.map(({ id, attempt }) => `${id} ${attempt}`))
+    const refused = fences.filter(({ id, attempt }) => !written.has(`${id} ${attempt}`))
     if (refused.length > 0) options.onRefused(refused, write)
   }
 

@@ -60,11 +60,13 @@ export function makeSession(options: SessionOptions): Session {
   function check(): void {
     clearTimeout(timer)
     const leftMs = heldForMs()
-    if (leftMs > 0) {
-      timer = setTimeout(check, leftMs)
-      return
-    }
-    doubt()
+    if (leftMs > 0) timer = setTimeout(check, leftMs)
+    // after a handler that blocked this thread, news of many heartbeats waits behind this: hear all of it before judging
+    else setImmediate(judge)
+  }
+
+  function judge(): void {
+    if (heldForMs() <= 0) doubt()
   }
 
   function doubt(): void {

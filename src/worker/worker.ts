@@ -169,10 +169,12 @@ export function makeWorker(options: WorkerOptions): Worker {
     hands.abortAll('shutdown')
     await within(Math.min(1_000, config.drainMs), hands.empty())
     hands.giveUp()
+    // an outcome waits for its attempt's reports, so the settler is idle only after those
+    await reports.stop()
     // a database that does not come back would hold us for ever; the reaper will take what we could not give
     if (!(await within(config.leaseMs, settler.idle()))) givenUp.abort()
     await settler.idle()
-    await Promise.all([watcher.stop(), reports.stop()])
+    await watcher.stop()
     await session.stop()
     clearInterval(ticker)
     ticker = undefined

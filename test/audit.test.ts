@@ -1,0 +1,244 @@
+import { randomUUID } from 'node:crypto'
+import { type ConnectOptions, defineJob, type Holdfast, PermanentError } from 'holdfast'
+import { invariants } from '#holdfast/audit/audit'
+import { checks, type Invariant } from '#holdfast/audit/audit.sql'
+import { waiting } from './barrier/given.ts'
+import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
+import { sweepOf } from './crash/sweep.ts'
+import { expect, type Fixtures, newDatabase, test, until } from './fixtures.ts'
+
+type Ground = Pick<Fixtures, 'given' | 'query' | 'store'>
+
+const anEvent = `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage) values`
+
+/** For each invariant, a way to break it by hand. It answers what the audit must name. */
+const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
+  'live-or-finished': async ({ given, query }) => {
+    const { id } = await given.queued()
+    await query(`
+      insert into holdfast.finished_job (id, submitted_at, finished_at, attempt, stage, failures, crashes, crash_budget, priority, state, kind, queue, tenant)
+      select id, now(), now(), 0, 0, 0, 0, 3, 2, 'succeeded', kind, queue, tenant from holdfast.live_job`)
+    return id
+  },
+  'attempt-has-living-session': async ({ given, query }) => {
+    const { id } = await given.running()
+    await query(`update holdfast.session set ended_at = now() - interval '1 h'`)
+    return id
+  },
+  'attempt-within-deadline': async ({ given, query }) => {
+    const { id } = await given.running()
+    await query(`update holdfast.live_job set deadline_at = now() - interval '1 h'`)
+    return id
+  },
+  'session-within-lease': async ({ given, query }) => {
+    const sessionId = await given.session()
+    await query(`update holdfast.session set lease_until = now() - interval '1 h'`)
+    await query(`
+      insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until)
+      values (1, 'somebody', now() - interval '1 h', now(), now() + interval '1 h')`)
+    return String(sessionId)
+  },
+  'somebody-leads': async ({ given, query }) => {
+    await given.session()
+    await query(`update holdfast.session set started_at = now() - interval '2 h'`)
+    await query(`
+      insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until)
+      values (1, 'nobody', now() - interval '2 h', now() - interval '1 h', now() - interval '1 h')`)
+    return 'leader'
+  },
+  'due-job-is-claimed': async ({ given, query }) => {
+    const { id, queue } = await given.queued()
+    await given.session()
+    await query(`update holdfast.live_job set run_at = now() - interval '1 h'`)
+    await query(`update holdfast.session set wants_wake = true, kinds = array['sample'], queues = array[$1]`, [queue])
+    return id
+  },
+  'job-has-payload': async ({ given, query }) => {
+    const { id } = await given.finished()
+    await query('delete from holdfast.job_payload')
+    return id
+  },
+  'job-was-announced': async ({ given, query }) => {
+    const { id } = await given.queued()
+    await query('delete from holdfast.event')
+    return id
+  },
+  'one-final-settle': async ({ given, query }) => {
+    const { id } = await given.finished('failed')
+    await query(`${anEvent} ('job.finished', $1, 'sample', 'default', 1, 0)`, [id])
+    return id
+  },
+  'live-job-not-ended': async ({ given, query }) => {
+    const { id } = await given.running()
+    await query(`${anEvent} ('job.finished', $1, 'sample', 'default', 1, 0)`, [id])
+    return id
+  },
+  'one-settle-per-attempt': async ({ given, query }) => {
+    const { id } = await given.running()
+    for (const type of ['job.retried', 'job.revived'])
+      await query(`${anEvent} ('${type}', $1, 'sample', 'default', 1, 0)`, [id])
+    return id
+  },
+  'attempts-only-grow': async ({ given, query }) => {
+    const { id } = await given.running()
+    await query(`${anEvent} ('job.log', $1, 'sample', 'default', 9, 0)`, [id])
+    return id
+  },
+  'crashes-match-revivals': async ({ given, query }) => {
+    const { id } = await given.running()
+    await query('update holdfast.live_job set crashes = 2')
+    return id
+  },
+  'key-has-job': async ({ query }) => {
+    const id = randomUUID()
+    await query(`insert into holdfast.job_key (tenant, key, job_id, fingerprint) values ('t', 'k', $1, 'f')`, [id])
+    return id
+  },
+  'waiting-has-barrier': async ({ given, store, query }) => {
+    const { parent } = await waiting({ given, store }, { items: 1 })
+    await query('update holdfast.barrier set joined_at = now()')
+    return parent.id
+  },
+  'counters-match-ledger': async ({ given, store, query }) => {
+    const { barrier } = await waiting({ given, store }, { items: 2 })
+    await query('update holdfast.barrier set succeeded = 1')
+    return barrier.id
+  },
+  'one-join-per-fan-out': async ({ given, store, query }) => {
+    const { parent } = await waiting({ given, store }, { items: 0 })
+    await query(`${anEvent} ('job.joined', $1, 'sample', 'default', 1, 0)`, [parent.id])
+    return parent.id
+  },
+  'item-has-barrier': async ({ given, store, query }) => {
+    const { items } = await waiting({ given, store }, { items: 1 })
+    await query('delete from holdfast.barrier')
+    return items[0] as string
+  },
+  'guards-stand': async ({ query }) => {
+    await query('alter table holdfast.live_job drop constraint live_job_lease')
+    return 'live_job_lease'
+  },
+}
+
+test.for(Object.keys(breaches) as Invariant[])(
+  'an audit names what breaks %s',
+  async (invariant, { given, query, store, hf }) => {
+    const subject = await breaches[invariant]({ given, query, store })
+    const { violations, checked } = await hf.audit()
+    expect(checked).toEqual(invariants)
+    const named = violations.find((violation) => violation.invariant === invariant)
+    expect(named).toMatchObject({ invariant, total: 1, examples: [{ subject }] })
+    expect(named?.examples[0]?.found).toMatch(/\w/)
+    // what is broken here breaks little else: at most what follows from it
+    expect(violations.length).toBeLessThanOrEqual(2)
+  },
+)
+
+test('a guard that is switched off is named as well as one that is missing', async ({ query, hf }) => {
+  await query('alter table holdfast.live_job disable trigger legal_moves')
+  await query('alter table holdfast.finished_job drop constraint finished_job_state')
+  expect((await hf.audit()).violations).toMatchObject([
+    { invariant: 'guards-stand', total: 2, examples: [{ subject: 'finished_job_state' }, { subject: 'legal_moves' }] },
+  ])
+})
+
+test('of many rows that break an invariant all are counted and the first are shown', async ({ given, query, hf }) => {
+  await Promise.all(Array.from({ length: 30 }, () => given.queued()))
+  await query('delete from holdfast.job_payload')
+  const { violations, sizes } = await hf.audit()
+  expect(violations).toMatchObject([{ invariant: 'job-has-payload', total: 30 }])
+  expect(violations[0]?.examples).toHaveLength(20)
+  expect(sizes).toEqual({ live: 0, finished: 0, events: 0 }) // nobody has gathered statistics yet
+})
+
+test('only the latest jobs get a look each, unless all are asked for', async ({ given, query, hf }) => {
+  const first = await given.finished()
+  await given.finished()
+  await query('delete from holdfast.job_payload where job_id = $1', [first.id])
+  expect((await hf.audit({ latest: 1 })).violations).toEqual([])
+  expect((await hf.audit({ latest: null })).violations).toMatchObject([{ invariant: 'job-has-payload', total: 1 }])
+})
+
+test('a busy database breaks no invariant: jobs run, fail, retry, are cancelled, redone, revived and quarantined', async ({
+  url,
+  open,
+  given,
+  store,
+}) => {
+  const quickly = defineJob('quickly', { run: ({ input }: { input: unknown }) => input })
+  const flaky = defineJob('fails-at-first', {
+    retries: 2,
+    run({ attempt }) {
+      if (attempt < 3) throw new Error('not yet')
+    },
+  })
+  const hopeless = defineJob('hopeless', {
+    run() {
+      throw new PermanentError('never')
+    },
+  })
+  const hf = await open({ ...swift, jobs: [quickly, flaky, hopeless] })
+  await hf.work()
+  const audits: Promise<unknown>[] = []
+  const look = () => void audits.push(hf.audit().then(({ violations }) => expect(violations).toEqual([])))
+  const handles = [
+    ...(await hf.submitMany(
+      quickly,
+      Array.from({ length: 300 }, (_, n) => ({ input: n, key: `key-${n}` })),
+    )),
+    ...(await hf.submitMany(
+      flaky,
+      Array.from({ length: 40 }, () => ({ input: null })),
+    )),
+  ]
+  look()
+  const bad = await hf.submit(hopeless, null)
+  const victim = await startMember({ url, kinds: ['hold'], settings: swift })
+  const held = await Promise.all([1, 2, 3].map(() => hf.submit(kinds.hold, null)))
+  await until(() => victim.started().length === held.length, 'the held jobs run')
+  look()
+  await hf.cancel((held[0] as { id: string }).id)
+  const spent = await given.attemptOfDeadSession({ crashBudget: 1 })
+  await sweepOf(store)
+  await until(async () => (await hf.get(spent.id))?.state === 'failed', 'one is quarantined')
+  await victim.kill('SIGKILL')
+  look()
+  await until(async () => (await hf.get((held[1] as { id: string }).id))?.crashes === 1, 'the held jobs are revived')
+  await until(async () => (await hf.get(bad.id))?.state === 'failed', 'the hopeless one fails')
+  for (const { id } of [bad, held[0] as { id: string }, spent]) await hf.redo(id)
+  look()
+  await until(async () => (await hf.get(bad.id))?.state === 'failed', 'the hopeless one fails again')
+  for (const { id } of handles) await until(async () => (await hf.get(id))?.finishedAt, 'the jobs end')
+  await Promise.all(audits)
+  expect((await hf.audit({ latest: null })).violations).toEqual([])
+})
+
+test('an audit writes nothing: it runs where nothing can be written', async ({ url, given, open }) => {
+  await given.finished()
+  const readOnly = new URL(url)
+  readOnly.searchParams.set('options', '-c default_transaction_read_only=on')
+  const hf = await open({ url: readOnly.href })
+  await expect(hf.submit(kinds.hold, null)).rejects.toThrow(/read-only/)
+  expect((await hf.audit({ latest: null })).violations).toEqual([])
+})
+
+test('an audit of a database without a schema, or with a newer one, says so', async ({ url, query, open }) => {
+  const empty = await newDatabase('empty')
+  const auditAt = (options: ConnectOptions) => open(options).then((hf: Holdfast) => hf.audit())
+  await expect(auditAt({ url: empty.url })).rejects.toMatchObject({
+    code: 'schema_missing',
+    message: expect.stringContaining('run `holdfast migrate`'),
+  })
+  await empty.drop()
+  await query(`insert into holdfast.migration (number, name, checksum) values (9999, '9999_to_come.sql', 'x')`)
+  await expect(auditAt({ url })).rejects.toMatchObject({
+    code: 'schema_newer',
+    message: expect.stringContaining('9999_to_come.sql'),
+  })
+})
+
+test('every check of the audit is a statement with a name of its own', () => {
+  const names = Object.values(checks).map(({ name }) => name)
+  expect(new Set(names).size).toBe(names.length)
+  for (const name of names) expect(name).toMatch(/^audit\.[a-z_]+$/)
+})

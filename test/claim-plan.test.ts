@@ -1,0 +1,147 @@
+import pg from 'pg'
+import { suspectCrashes } from '#holdfast/job/define'
+import { textOf } from '#holdfast/store/sql'
+import { claimJobs, claimSuspects, nextDue } from '#holdfast/worker/claim.sql'
+import { expect, test } from './fixtures.ts'
+
+/** A node of a plan, as EXPLAIN tells it. */
+interface Plan {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Shared Hit Blocks': number
+  'Shared Read Blocks': number
+  'Actual Rows': number
+  Plans?: Plan[]
+}
+
+type Query = (text: string, values?: unknown[]) => Promise<unknown[]>
+
+/** Most pages that a claim of ten jobs may touch; walking any of the crowds below would take thousands. */
+const fewPages = 400
+const lanes = [1, 2, 3, 4].map((priority) => ({ queue: 'mine', kind: 'sample', priority, stageCount: 2 }))
+const statements = {
+  'a claim': claimJobs.build({
+    sessionId: 1,
+    lanes,
+    most: 10,
+
+    deadlinesMs: '{"sample":[60000,60000]}',
+  }),
+  'a claim of suspects': claimSuspects.build({
+    sessionId: 1,
+    lanes,
+    most: 1,
+
+    deadlinesMs: '{"sample":[60000,60000]}',
+  }),
+  'a look for the next due job': nextDue.build({ lanes }),
+}
+
+/** Jobs by the crowd: what a claim must never walk through. */
+const crowds = {
+  'of other queues': { count: 300_000, queue: `'other'`, runAt: `now() - interval '1 h'` },
+  'of other kinds': { count: 100_000, queue: `'mine'`, kind: `'other'`, runAt: `now() - interval '1 h'` },
+  'scheduled for later': { count: 200_000, queue: `'mine'`, runAt: `now() + interval '1 day'` },
+  'due in its own lane': { count: 100_000, queue: `'mine'`, runAt: `now() - n * interval '1 ms'` },
+}
+
+async function fill(query: Query): Promise<void> {
+  await query(`
+    insert into holdfast.session (lease_until, lost_after, pid, host, version, kinds, queues, concurrency)
+    values (now() + interval '1 day', '1 h', 1, 'test', '0', '{}', '{}', 1)`)
+  for (const { count, queue, runAt, ...crowd } of Object.values(crowds) as {
+    count: number
+    queue: string
+    runAt: string
+    kind?: string
+  }[])
+    await query(`
+      insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant)
+      select gen_random_uuid(), ${runAt}, now(), 3, 2, 'queued', ${crowd.kind ?? `'sample'`}, ${queue}, 'default'
+      from generate_series(1, ${count}) as n`)
+  await query(`
+    insert into holdfast.finished_job (id, submitted_at, finished_at, attempt, stage, failures, crashes, crash_budget, priority, state, kind, queue, tenant)
+    select gen_random_uuid(), now(), now(), 1, 0, 0, 0, 3, 2, 'succeeded', 'sample', 'mine', 'default'
+    from generate_series(1, 300000)`)
+}
+
+const withoutAutovacuum = ['live_job', 'finished_job']
+  .map((table) => `alter table holdfast.${table} set (autovacuum_enabled = off)`)
+  .join('; ')
+
+/** Runs each statement under both sorts of plan, undoes it, and checks what it touched. */
+async function expectGoodPlans(url: string, rows: number): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    for (const mode of ['force_generic_plan', 'force_custom_plan']) {
+      for (const [what, piece] of Object.entries(statements)) {
+        await client.query(`set plan_cache_mode = ${mode}; deallocate all`)
+        await client.query(`prepare probe as ${textOf(piece)}`)
+        await client.query('begin')
+        const values = piece.values.map(literal).join(', ')
+        const { rows: told } = await client.query(`explain (analyze, buffers, format json) execute probe(${values})`)
+        await client.query('rollback')
+        const plan = told[0]['QUERY PLAN'][0].Plan as Plan
+        const shown = `${what}, ${mode}: ${briefly(plan).join('\n')}`
+        expect(scansOf(plan), shown).toEqual([])
+        expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks'], shown).toBeLessThan(fewPages)
+        if (what === 'a claim') expect(plan['Actual Rows'], shown).toBe(rows)
+      }
+    }
+  } finally {
+    await client.end()
+  }
+}
+
+/** The jobs' tables that a plan reads from end to end. */
+function scansOf(plan: Plan): string[] {
+  const own =
+    plan['Node Type'] === 'Seq Scan' && /_job$/.test(plan['Relation Name'] ?? '')
+      ? [plan['Relation Name'] as string]
+      : []
+  return [...own, ...(plan.Plans ?? []).flatMap(scansOf)]
+}
+
+/** A plan in a line per node, for whoever reads why it is bad. */
+function briefly(plan: Plan, depth = 0): string[] {
+  const pages = plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+  const own = `${' '.repeat(depth)}${plan['Node Type']} ${plan['Index Name'] ?? plan['Relation Name'] ?? ''}: ${plan['Actual Rows']} rows, ${pages} pages`
+  return [own, ...(plan.Plans ?? []).flatMap((inner) => briefly(inner, depth + 1))]
+}
+
+function literal(value: unknown): string {
+  if (!Array.isArray(value)) return pg.escapeLiteral(String(value))
+  return pg.escapeLiteral(`{${value.map((one) => JSON.stringify(one)).join(',')}}`)
+}
+
+test('the index of suspects holds those whom the code suspects', async ({ query }) => {
+  const [index] = await query(`select pg_get_indexdef('holdfast.live_job_suspect'::regclass) as text`)
+  expect(index?.text).toContain(`crashes >= ${suspectCrashes}`)
+})
+
+test('a claim among a million jobs touches a few pages, however old the statistics are', { timeout: 120_000 }, async ({
+  url,
+  query,
+}) => {
+  await query(withoutAutovacuum)
+  // analyzed when empty, then filled
+  await query('analyze holdfast.live_job; analyze holdfast.finished_job')
+  await fill(query)
+  await expectGoodPlans(url, 10)
+
+  // never analyzed: this is how the catalogue looks before the first time
+  await query(`update pg_class set reltuples = -1, relpages = 0 where relname in ('live_job', 'finished_job')`)
+  await expectGoodPlans(url, 10)
+
+  // analyzed when full, then drained: dead rows go as they would with time, but the statistics stay
+  await query('analyze holdfast.live_job; analyze holdfast.finished_job')
+  await expectGoodPlans(url, 10)
+  const [full] = await query('select reltuples from pg_class where relname = $1', ['live_job'])
+  const due = `from holdfast.live_job where queue = 'mine' and kind = 'sample' and run_at < now()`
+  await query(`delete ${due} and ctid <> all(array(select ctid ${due} limit 3))`)
+  await query('vacuum holdfast.live_job')
+  await query('update pg_class set reltuples = $1 where relname = $2', [full?.reltuples, 'live_job'])
+  await expectGoodPlans(url, 3)
+})

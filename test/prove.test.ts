@@ -1,0 +1,171 @@
+import pg from 'pg'
+import { inject, onTestFinished } from 'vitest'
+import { targetOf } from '#holdfast/prove/dial'
+import type { Link, Verdict } from '#holdfast/prove/link'
+import { prove } from '#holdfast/prove/prove'
+import { openProxy, type Way } from '#holdfast/prove/proxy'
+import { holds, textOf } from '#holdfast/prove/report'
+import { test as base, expect, gate, until } from './fixtures.ts'
+
+interface Through {
+  /** A way to the test's database whose watcher can be told what to do. */
+  way: Way & {
+    names: string[]
+    verdicts: Map<string, Verdict>
+    held: Promise<Link>
+    /** A connection through it. */
+    connect(): Promise<pg.Client>
+  }
+}
+
+const test = base.extend<Through>({
+  way: async ({ url, query }, use) => {
+    await query('create table note (text text)')
+    const names: string[] = []
+    const verdicts = new Map<string, Verdict>()
+    const held = gate<Link>()
+    const way = await openProxy(() => targetOf(url), {
+      asked({ name }) {
+        names.push(name)
+        return verdicts.get(name) ?? 'pass'
+      },
+      held: (_, link) => held.open(link),
+    })
+    const through = new URL(url)
+    through.port = String(way.port)
+    const connect = async () => {
+      const client = new pg.Client(through.href)
+      client.on('error', () => {})
+      await client.connect()
+      onTestFinished(() => client.end().catch(() => {}))
+      return client
+    }
+    await use({ ...way, names, verdicts, held: held.promise, connect })
+    await way.close()
+  },
+})
+
+const write = (text: string) => ({
+  name: 'note.write',
+  text: '/* note.write */ insert into note values ($1)',
+  values: [text],
+})
+
+test('a proxy sees every statement by its name, prepared, commented or bare', async ({ way, query }) => {
+  const client = await way.connect()
+  await client.query(write('first'))
+  await client.query(write('second'))
+  await client.query('begin')
+  await client.query('/* note.count */ select count(*) from note where text <> $1', [''])
+  await client.query('commit')
+  expect(way.names).toEqual(['note.write', 'note.write', 'begin', 'note.count', 'commit'])
+  expect(await query('select * from note')).toHaveLength(2)
+})
+
+test('a proxy passes answers and parameters of many megabytes on unharmed', async ({ way }) => {
+  const client = await way.connect()
+  const text = 'ä'.repeat(8 * 1024 * 1024)
+  const { rows } = await client.query('select $1::text as text', [text])
+  expect(rows[0].text === text).toBe(true)
+})
+
+test('a statement held before is unknown to the server, and stays so when its connection is cut', async ({
+  way,
+  query,
+}) => {
+  const client = await way.connect()
+  way.verdicts.set('note.write', 'before')
+  const answer = client.query(write('never')).catch((error) => error)
+  const link = await way.held
+  link.cut()
+  expect(await answer).toBeInstanceOf(Error)
+  expect(await query('select * from note')).toEqual([])
+})
+
+test('a statement held after is committed although nobody has heard of it', async ({ way, query }) => {
+  const client = await way.connect()
+  way.verdicts.set('note.write', 'after')
+  const answer = client.query(write('unheard')).catch((error) => error)
+  const link = await way.held
+  expect(await query('select * from note')).toEqual([{ text: 'unheard' }])
+  link.cut()
+  expect(await answer).toBeInstanceOf(Error)
+})
+
+test('a held answer goes on when it is released', async ({ way }) => {
+  const client = await way.connect()
+  way.verdicts.set('note.write', 'after')
+  const answer = client.query(write('late'))
+  const link = await way.held
+  link.release()
+  expect((await answer).rowCount).toBe(1)
+})
+
+test('what a client sent into a stalled network arrives later, although the client has given up', async ({
+  way,
+  query,
+}) => {
+  const client = await way.connect()
+  way.stall()
+  const answer = client.query(write('zombie')).catch((error) => error)
+  await until(() => way.names.includes('note.write'))
+  void client.end()
+  expect(await query('select * from note')).toEqual([])
+  way.unstall()
+  await until(async () => (await query('select * from note')).length === 1)
+  await answer
+})
+
+test('a listener behind a black hole hears nothing and notices nothing', async ({ way, query }) => {
+  const deaf = await way.connect()
+  const heard: string[] = []
+  deaf.on('notification', ({ payload = '' }) => heard.push(payload)).on('end', () => heard.push('end'))
+  await deaf.query('listen news')
+  await query(`notify news, 'before'`)
+  await until(() => heard.length === 1)
+  way.deafen()
+  await query(`notify news, 'after'`)
+  const other = await way.connect()
+  const told = gate()
+  other.on('notification', () => told.open())
+  await other.query('listen news')
+  await query(`notify news, 'to others'`)
+  await told.promise
+  expect(heard).toEqual(['before'])
+})
+
+test('a proof refuses a database that holds jobs, unless it is forced', async ({ url, given }) => {
+  await given.queued()
+  await expect(prove({ url, isQuick: true })).rejects.toMatchObject({ code: 'prove_refused' })
+})
+
+test('a proof of an unknown cell says which there are', { timeout: 120_000 }, async () => {
+  const url = inject('server')
+  await expect(prove({ url, cell: 'job.finish × earthquake' })).rejects.toThrow(/kill-before, kill-after/)
+})
+
+test('a product that commits what a zombie returned does not pass', { timeout: 120_000 }, async () => {
+  const module = new URL('./prove/broken-kinds.mjs', import.meta.url).href
+  const report = await prove({ url: inject('server'), module, cell: 'job.advance × cut-after' })
+  expect(holds(report)).toBe(false)
+  expect(report.passed).toBe(0)
+  const broken = report.violations.find(({ cell }) => cell !== null)
+  expect(broken?.wrongs.join()).toContain('was returned by no run of that attempt')
+  expect(broken?.reproduce).toMatch(/^holdfast prove --seed 1 --cell "job.advance × cut-after × \d"$/)
+  expect(textOf(report)).toContain('✗')
+})
+
+test('a slice of the proof: whatever breaks around a settle and a submit, all is well after', {
+  timeout: 120_000,
+}, async () => {
+  const report = await prove({
+    url: inject('server'),
+    isQuick: true,
+    statements: ['job.finish', 'job.submit'],
+    lanes: 3,
+  })
+  expect(report.violations).toEqual([])
+  expect(report).toMatchObject({ passed: report.cells, boundMs: expect.any(Number), seed: 1 })
+  expect(report.cells).toBeGreaterThan(8)
+  expect(report.matrix['job.submit']?.freeze).toEqual({ reason: expect.stringContaining('no lease') })
+})

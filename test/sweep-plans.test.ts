@@ -1,0 +1,177 @@
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { audit } from '#holdfast/audit/audit'
+import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from '#holdfast/reaper/revive.sql'
+import {
+  endChildSessions,
+  endDeadSessions,
+  forgetRefusals,
+  forgetSessions,
+  strandedKinds,
+} from '#holdfast/reaper/session.sql'
+import { type Statement, textOf } from '#holdfast/store/sql'
+import { openStore } from '#holdfast/store/store'
+import { newDatabase } from './fixtures.ts'
+
+// One database for the file: a million queued and a million finished jobs, a few hundred that run, and a few dozen orphans
+// among them. Statistics come from the time when all of it was empty, until a test gathers them.
+
+let url: string
+let drop: () => Promise<void>
+let client: pg.Client
+
+const load = [
+  `alter table holdfast.live_job set (autovacuum_enabled = false)`,
+  `alter table holdfast.finished_job set (autovacuum_enabled = false)`,
+  `alter table holdfast.event set (autovacuum_enabled = false)`,
+  `analyze`,
+  // 30 sessions live, 5 are dead to all appearances, 5 have ended and still hold jobs, 200 ended long ago
+  `insert into holdfast.session (pid, host, version, kinds, queues, concurrency, started_at, heartbeat_at, lease_until, lost_after, ended_at, ended_by, supervisor)
+  select n, 'test', '0', array['kind-1'], array['default'], 10, now() - interval '3 d',
+    case when n <= 30 then now() else now() - interval '2 d' end,
+    case when n <= 30 then now() + interval '1 d' else now() - interval '2 d' end, interval '3 s',
+    case when n > 35 then now() - interval '2 d' end, case when n > 35 then 'lock gone' end, 'boss'
+  from generate_series(1, 240) as n`,
+  `insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at, attempt, session_id, deadline_at)
+  select uuid_at(n), 'kind-' || n % 10, 'default', 'default', case when holds then 'running' else 'queued' end, 2, 3,
+    now(), now() + (n % 2) * interval '1 h' - interval '1 min', case when holds then 1 else 0 end,
+    case when holds then 1 + n / 2500 % 40 end, case when holds then now() + (case when n % 20000 = 0 then -1 else 1 end) * interval '1 h' end
+  from (select n, n % 2500 = 0 as holds from generate_series(1000001, 2000000) as n) as numbered`,
+  `insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at)
+  select uuid_at(n), 'kind-' || n % 10, 'default', 'default', 'succeeded', 0, 1, 0, 0, 3, 2, now(), now()
+  from generate_series(1, 1000000) as n`,
+  // inputs and events of the latest jobs, live and finished, at which an audit looks
+  ...[1_000_000, 2_000_000].flatMap((last) => [
+    `insert into holdfast.job_payload (job_id) select uuid_at(n) from generate_series(${last} - 99999, ${last}) as n`,
+    `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
+    select 'job.submitted', uuid_at(n), 'kind-' || n % 10, 'default', 0, 0 from generate_series(${last} - 99999, ${last}) as n`,
+  ]),
+  `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage, session_id)
+  select 'job.finished', uuid_at(n), 'kind-' || n % 10, 'default', 1, 0, 1 from generate_series(900001, 1000000) as n`,
+  `insert into holdfast.refusal (job_id, attempt, session_id, write)
+  select uuid_at(n), 1, 1, 'finish' from generate_series(1, 1000) as n`,
+]
+
+// ids that grow with time, as those of real jobs do
+const uuidAt = `
+  create function pg_temp.uuid_at(n bigint) returns uuid language sql immutable as $$
+    select ('01890a5d-' || lpad(to_hex(n >> 16), 4, '0') || '-7' || lpad(to_hex((n >> 4) & 4095), 3, '0') || '-8000-' || lpad(to_hex(n), 12, '0'))::uuid
+  $$`
+
+beforeAll(async () => {
+  const database = await newDatabase()
+  url = database.url
+  drop = database.drop
+  client = new pg.Client(url)
+  await client.connect()
+  const startedMs = performance.now()
+  await client.query(uuidAt)
+  await client.query(`set synchronous_commit = off`)
+  for (const text of load) await client.query(text.replaceAll('uuid_at(', 'pg_temp.uuid_at('))
+  console.log(`two million jobs: loaded in ${Math.round(performance.now() - startedMs)} ms`)
+}, 180_000)
+
+afterAll(async () => {
+  await client?.end()
+  await drop?.()
+})
+
+interface Plan {
+  'Node Type': string
+  'Relation Name'?: string
+  'Shared Hit Blocks': number
+  'Shared Read Blocks': number
+  Plans?: Plan[]
+}
+
+/** Runs a statement under EXPLAIN, as a server does that plans it anew or that keeps one plan for all values, and undoes it. */
+async function planOf<P>(
+  { build }: Statement<P, unknown>,
+  params: P,
+  mode: 'force_custom_plan' | 'force_generic_plan',
+): Promise<Plan> {
+  const piece = build(params)
+  await client.query('begin')
+  try {
+    await client.query(`set local plan_cache_mode = ${mode}`)
+    await client.query(`prepare sampled as ${textOf(piece)}`)
+    const values = piece.values.length > 0 ? `(${piece.values.map(literal).join(', ')})` : ''
+    const { rows } = await client.query(`explain (analyze, buffers, format json) execute sampled${values}`)
+    await client.query('deallocate sampled')
+    return rows[0]['QUERY PLAN'][0].Plan
+  } finally {
+    await client.query('rollback')
+    await client.query('deallocate all')
+  }
+}
+
+function literal(value: unknown): string {
+  if (Array.isArray(value)) return `'{${value.map((one) => JSON.stringify(one)).join(',')}}'`
+  return typeof value === 'number' ? String(value) : `'${value}'`
+}
+
+function nodesOf(plan: Plan): Plan[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+}
+
+const orphansOf = async (where: string): Promise<OrphanRow[]> => {
+  const { rows } = await client.query(`select id, attempt from holdfast.live_job where ${where} limit 20`)
+  return rows.map((row) => ({ ...row, rung: 'lock gone', lost_ms: 1000 }))
+}
+
+const day = 86_400_000
+const samples: [
+  name: string,
+  plan: (mode: 'force_custom_plan' | 'force_generic_plan') => Promise<Plan>,
+  least: number,
+][] = [
+  ['orphan.abandoned', (mode) => planOf(findAbandoned, { limit: 500 }, mode), 1],
+  ['orphan.hung', (mode) => planOf(findHung, { limit: 500 }, mode), 1],
+  ['session.end_dead', (mode) => planOf(endDeadSessions, { limit: 500 }, mode), 1],
+  ['session.end_child', (mode) => planOf(endChildSessions, { supervisor: 'boss', pid: 3 }, mode), 1],
+  ['orphan.stranded', (mode) => planOf(strandedKinds, {}, mode), 1],
+  ['session.forget', (mode) => planOf(forgetSessions, { olderThanMs: day, limit: 500 }, mode), 1],
+  ['refusal.forget', (mode) => planOf(forgetRefusals, { olderThanMs: 7 * day, limit: 500 }, mode), 0],
+  ['job.revive', async (mode) => planOf(reviveJobs, { orphans: await orphansOf('session_id > 35') }, mode), 1],
+  ['job.quarantine', async (mode) => planOf(quarantineJobs, { orphans: await orphansOf('session_id > 35') }, mode), 0],
+]
+
+const big = ['live_job', 'finished_job', 'event', 'job_payload']
+
+async function costOf(
+  name: string,
+  explain: (typeof samples)[number][1],
+  mode: 'force_custom_plan' | 'force_generic_plan',
+) {
+  const plan = await explain(mode)
+  const blocks = plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+  const walked = nodesOf(plan)
+    .filter((node) => node['Node Type'] === 'Seq Scan' && big.includes(node['Relation Name'] ?? ''))
+    .map((node) => node['Relation Name'])
+  console.log(`${name} (${mode}): ${blocks} blocks`)
+  return { blocks, walked }
+}
+
+const statistics = ['stale', 'fresh'] as const
+for (const state of statistics) {
+  test(`with ${state} statistics no statement of the reaper walks a big table`, { timeout: 60_000 }, async () => {
+    if (state === 'fresh') await client.query('analyze')
+    for (const [name, explain] of samples)
+      for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
+        const { blocks, walked } = await costOf(name, explain, mode)
+        expect.soft(walked, `${name} (${mode})`).toEqual([])
+        expect.soft(blocks, `${name} (${mode})`).toBeLessThan(2_000)
+      }
+  })
+}
+
+test('an audit of two million jobs ends soon, and finds what is wrong', { timeout: 60_000 }, async () => {
+  const store = openStore({ url, poolSize: 2, isPooled: false, statementTimeoutMs: 15_000 })
+  const { violations, ms } = await audit(store, { boundMs: 20_000, latest: 100_000 })
+  await store.close()
+  console.log(`audit of two million jobs: ${ms} ms`)
+  expect(violations.map(({ invariant }) => invariant)).toEqual([
+    'attempt-has-living-session',
+    'attempt-within-deadline',
+  ])
+})
