@@ -666,7 +666,7 @@ test.for(misbehaviours)(
   async ([, says, answer], { hf, ask, expired }) => {
     await expired()
     const { base: address, heard } = await serve((_request, response) => answer(response))
-    const { healed, failed } = await ask(httpOwner({ base: address, ...quick }))
+    const { healed, failed } = await ask(httpOwner({ base: address, ...quick }), { timeoutMs: 20_000 })
     expect(healed).toEqual([])
     expect(failed).toMatchObject([
       { id: 'run', orphan: 'owner-unreachable', error: { message: expect.stringMatching(says) } },
@@ -684,7 +684,7 @@ test.for(misbehaviours)(
     const { base: address, heard } = await serve((request, response) =>
       request.method === 'GET' ? json(response, 200, { execution: 'exec-run', status: 'running' }) : answer(response),
     )
-    const { healed, failed } = await ask(httpOwner({ base: address, ...quick }))
+    const { healed, failed } = await ask(httpOwner({ base: address, ...quick }), { timeoutMs: 20_000 })
     expect(healed).toEqual([])
     expect(failed).toMatchObject([{ id: 'run', orphan: 'owner-unreachable' }])
     expect(heard.filter(({ method }) => method === 'POST')).toHaveLength(1)

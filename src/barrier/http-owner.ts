@@ -13,7 +13,7 @@ export interface HttpOwnerOptions {
   headers?: Record<string, string>
   /** What the owner's own words for a status mean; its other words are unknown. Default: `running`, `final` and `gone` mean themselves. */
   statuses?: Record<string, OwnerStatus>
-  /** How long one request may take. Default: 2000. */
+  /** How long one request may take. Default: 1500, so that a read and its retries fit into the setting `ownerTimeoutMs`. */
   timeoutMs?: number
   /** How often a read that failed is tried again; a mark never is. Default: 2. */
   retries?: number
@@ -62,7 +62,7 @@ export function httpOwner(options: HttpOwnerOptions): Owner {
 
 function settingsOf(options: HttpOwnerOptions): Settings {
   const { base, headers = {}, statuses = own, tenantHeader = 'x-tenant-id' } = options
-  const { timeoutMs = 2_000, retries = 2, retryMs = 100, maxBytes = 65_536 } = options
+  const { timeoutMs = 1_500, retries = 2, retryMs = 100, maxBytes = 65_536 } = options
   const url = URL.canParse(base) ? new URL(base) : undefined
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
     throw new HoldfastError(
