@@ -1,3 +1,7 @@
+export { type HttpOwnerOptions, httpOwner } from './barrier/http-owner.ts'
+export type { Arrived, Opened } from './barrier/owned.ts'
+export type { MarkAnswer, Owner, OwnerStatus } from './barrier/owner.ts'
+export type { Barriers, OpenBarrier, OwnedBarrier } from './engine/barriers.ts'
 export { type ConnectOptions, connect } from './engine/connect.ts'
 export type { Holdfast, ListOptions, SubmitHow } from './engine/engine.ts'
 export type { FanOutProgress, Item, Straggler } from './engine/fan-outs.ts'

@@ -6,8 +6,9 @@ import { waiting } from './barrier/given.ts'
 import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { sweepOf } from './crash/sweep.ts'
 import { expect, type Fixtures, newDatabase, test, until } from './fixtures.ts'
+import { drain, plain } from './owned.ts'
 
-type Ground = Pick<Fixtures, 'given' | 'query' | 'store'>
+type Ground = Pick<Fixtures, 'given' | 'query' | 'store' | 'hf'>
 
 const anEvent = `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage) values`
 
@@ -114,6 +115,24 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     await query('delete from holdfast.barrier')
     return items[0] as string
   },
+  'owned-counters-match-ledger': async ({ hf, query }) => {
+    await hf.barrier.open({ ...plain, id: 'counted' })
+    await query('update holdfast.owned_barrier set arrived = 1')
+    return 'counted'
+  },
+  'one-firing-per-arming': async ({ hf, query }) => {
+    await hf.barrier.open({ ...plain, id: 'fired', parts: 0 })
+    await query(`
+      insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
+      select 'job.submitted', job_id, kind, tenant, 0, 0 from holdfast.owned_barrier`)
+    return 'fired'
+  },
+  'drained-is-fired': async ({ hf, query }) => {
+    await hf.barrier.open({ ...plain, id: 'drained' })
+    await drain(query, 'drained', 2)
+    await query(`update holdfast.owned_barrier set moved_at = now() - interval '1 h'`)
+    return 'drained'
+  },
   'guards-stand': async ({ query }) => {
     await query('alter table holdfast.live_job drop constraint live_job_lease')
     return 'live_job_lease'
@@ -123,7 +142,7 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
 test.for(Object.keys(breaches) as Invariant[])(
   'an audit names what breaks %s',
   async (invariant, { given, query, store, hf }) => {
-    const subject = await breaches[invariant]({ given, query, store })
+    const subject = await breaches[invariant]({ given, query, store, hf })
     const { violations, checked } = await hf.audit()
     expect(checked).toEqual(invariants)
     const named = violations.find((violation) => violation.invariant === invariant)

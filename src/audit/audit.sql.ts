@@ -1,33 +1,7 @@
 import { allMoves, announces, type MoveName, moves, states } from '../job/machine.ts'
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
-
-/** What an audit looks at. */
-export interface AuditScope {
-  /** How old an orphan may be before it is a violation. */
-  boundMs: number
-  /** How many of the latest jobs are checked where it takes a look at each, of the live ones and of the finished ones; null for all. */
-  latest: number | null
-}
-
-/** A row that breaks an invariant. */
-export interface ViolationRow {
-  subject: string
-  found: string
-  total: number
-}
-
-const shown = 20
-
-/** Wraps a check: how many rows break the rule, and the first of them. */
-function check(name: string, build: (p: AuditScope) => Sql) {
-  return statement<ViolationRow>()(
-    `audit.${name}`,
-    (p: AuditScope) => sql`
-  select broken.subject, broken.found, count(*) over () as total
-  from (${build(p)}) as broken (subject, found)
-  limit ${shown}`,
-  )
-}
+import { type AuditScope, check, past } from './check.sql.ts'
+import { ownedChecks } from './owned.sql.ts'
 
 function typesOf(pick: (move: MoveName) => boolean): Sql {
   return raw(
@@ -46,8 +20,6 @@ const attemptEvents = typesOf((move) => moves[move].isFenced || (moves[move].by 
 function can(move: MoveName): boolean {
   return moves[move].from.some((state) => state === 'running')
 }
-
-const past = (p: AuditScope) => sql`now() - ${p.boundMs}::float8 * interval '1 ms'`
 
 const latestFinished = (p: AuditScope) => sql`
     select *
@@ -263,6 +235,7 @@ export const checks = {
     from holdfast.live_job as job
     where job.barrier_id is not null and not exists (select from holdfast.barrier where barrier.id = job.barrier_id)`,
   ),
+  ...ownedChecks,
   'key-has-job': check(
     'key_has_job',
     (p) => sql`
@@ -274,9 +247,11 @@ export const checks = {
     'guards_stand',
     () => sql`
     select wanted.name, 'this guard of the database is missing or switched off'
-    from unnest(array['live_job_state', 'live_job_lease', 'finished_job_state', 'legal_moves']) as wanted (name)
+    from unnest(array['live_job_state', 'live_job_lease', 'finished_job_state', 'legal_moves', 'owned_barrier_total', 'owned_barrier_owner',
+      'owned_barrier_end', 'owned_fence', 'owned_arrival']) as wanted (name)
     where not exists (select from pg_constraint where conname = wanted.name and convalidated and connamespace = 'holdfast'::regnamespace)
-      and not exists (select from pg_trigger where tgname = wanted.name and tgenabled <> 'D' and tgrelid = 'holdfast.live_job'::regclass)`,
+      and not exists (select from pg_trigger where tgname = wanted.name and tgenabled <> 'D'
+        and tgrelid in ('holdfast.live_job'::regclass, 'holdfast.owned_barrier'::regclass, 'holdfast.owned_part'::regclass))`,
   ),
 } as const
 

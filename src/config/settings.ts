@@ -159,6 +159,13 @@ export const settings = {
     max: 60_000,
     about: 'How often a leader renews, and a candidate asks.',
   },
+  ownerTimeoutMs: {
+    type: 'whole',
+    default: 5_000,
+    min: 10,
+    max: 60_000,
+    about: 'How long the owner of an execution may take to answer; at most half of `statementTimeoutMs` counts.',
+  },
   logLevel: { type: 'text', default: 'info', about: 'One of fatal, error, warn, info, debug, trace, silent.' },
 } as const satisfies Record<string, Setting>
 

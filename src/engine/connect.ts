@@ -1,3 +1,4 @@
+import type { Owner } from '../barrier/owner.ts'
 import { type Config, type GivenSettings, readConfig } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
@@ -17,13 +18,15 @@ export interface ConnectOptions extends GivenSettings {
   migrate?: boolean
   /** A pino-like logger; default: one of our own at `logLevel`, writing to standard error. */
   log?: Log
+  /** The systems whose executions barriers wait for, by name. Every process that may lead the reaper needs them. */
+  owners?: Readonly<Record<string, Owner>>
   /** Names the process that supervises this one, if one does. */
   supervisor?: string
 }
 
 /** Connects to Holdfast. The schema is checked, so what it answers can be used. */
 export async function connect(options: ConnectOptions): Promise<Holdfast> {
-  const { embedded, jobs = [], migrate: wantsMigration, log: givenLog, supervisor, ...given } = options
+  const { embedded, jobs = [], migrate: wantsMigration, log: givenLog, supervisor, owners = {}, ...given } = options
   const config = readConfig(given)
   const twice = jobs.map((job) => job.kind).find((kind, index, kinds) => kinds.indexOf(kind) !== index)
   if (twice)
@@ -37,15 +40,14 @@ export async function connect(options: ConnectOptions): Promise<Holdfast> {
   let store: Store | undefined
   try {
     if (wantsMigration ?? server !== undefined) await migrate(url)
-    store = openStore({
-      url,
-      poolSize: config.poolSize,
-      isPooled: config.pooled,
-      statementTimeoutMs: config.statementTimeoutMs,
-    })
+    const access = { url, isPooled: config.pooled, statementTimeoutMs: config.statementTimeoutMs }
+    store = openStore({ ...access, poolSize: config.poolSize })
     await checkSchema(store)
     return makeHoldfast({
       store,
+      // one for each owner, whose barriers are marked one after the other, and one for those whose owner is not known here
+      aside: openStore({ ...access, poolSize: Object.keys(owners).length + 1 }),
+      owners,
       url,
       config,
       jobs,

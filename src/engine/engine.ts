@@ -1,4 +1,5 @@
 import { type Audit, audit } from '../audit/audit.ts'
+import type { Owner } from '../barrier/owner.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { type AnyJob, type InputOf, isName, type JobDefinition } from '../job/define.ts'
@@ -10,6 +11,7 @@ import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
+import { type Barriers, makeBarriers } from './barriers.ts'
 import { type FanOutProgress, fanOutsOf, type Item, listItems, listStragglers, type Straggler } from './fan-outs.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
@@ -73,6 +75,8 @@ export interface Holdfast {
     id: string,
     options?: { state?: State; after?: { stage: number; position: number }; limit?: number },
   ): Promise<Item[]>
+  /** Barriers of their own, for executions that another system owns. */
+  readonly barrier: Barriers
   /** The items of a job that have been at work the longest. */
   stragglers(id: string, options?: { limit?: number }): Promise<Straggler[]>
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
@@ -103,6 +107,9 @@ export interface Holdfast {
 /** What an engine is made of. */
 export interface EngineParts {
   store: Store
+  /** Connections of their own for those who wait for other systems in a transaction. */
+  aside: Store
+  owners: Readonly<Record<string, Owner>>
   url: string
   config: Config
   jobs: readonly AnyJob[]
@@ -124,6 +131,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   const parts: EngineParts = { ...given, metrics: makeMetrics() }
   const { store, config, log } = parts
   const submitter = makeSubmitter(store, config.batchSize)
+  const { idle: arrivalsDone, ...barrier } = makeBarriers(parts)
   const results = makeResults(store, (error) => log.warn({ err: error }, 'could not look for results'))
   const working = new Set<{ stop(): Promise<void> }>()
   const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, store, results })
@@ -167,9 +175,9 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
 
   async function close(): Promise<void> {
     await Promise.all([...working].map((one) => one.stop()))
-    await submitter.idle()
+    await Promise.all([submitter.idle(), arrivalsDone()])
     await results.stop()
-    await store.close()
+    await Promise.all([store.close(), parts.aside.close()])
     await parts.stopServer()
   }
 
@@ -177,6 +185,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   return {
     config,
     url: parts.url,
+    barrier,
     submit,
     submitMany,
     handle: (id) => handle(idOf(id), false),

@@ -1,12 +1,17 @@
 import { messageOf } from '../errors/errors.ts'
 import { type DutyReport, duties, type Orphan } from '../reaper/duties.ts'
-import { makeReaper, type Reaper, type ReaperNews, runSweep } from '../reaper/reaper.ts'
+import { ownerDuties } from '../reaper/owner-duties.ts'
+import { makeReaper, type Reaper, type ReaperNews, runSweep, type Sweep } from '../reaper/reaper.ts'
 import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
 import type { EngineParts } from './engine.ts'
 
 /** Makes the reaper of an engine: it leads, or waits to. */
 export function makeEngineReaper(parts: EngineParts): Reaper {
-  return makeReaper({ store: parts.store, config: parts.config, news: reaperNews(parts) })
+  const { store, aside, owners, config } = parts
+  // whoever arms a barrier while it is marked waits for the mark, and must not give up before it is over
+  const timeoutMs = Math.min(config.ownerTimeoutMs, config.statementTimeoutMs / 2)
+  const outside = { duties: ownerDuties({ store: aside, owners, timeoutMs }), news: outsideNews(parts) }
+  return makeReaper({ store, config, news: reaperNews(parts), outside })
 }
 
 /**
@@ -24,6 +29,17 @@ export async function reclaimChild(parts: EngineParts, child: { supervisor: stri
     news,
     () => true,
   )
+}
+
+/** What happens when owners are asked: told like the rest, but not mixed into what the sweeps are measured by. */
+function outsideNews(parts: EngineParts): ReaperNews {
+  return {
+    elected() {},
+    deposed() {},
+    done: (_duty, report) => tellReport(parts, report),
+    swept: (sweep) => tellSweep(parts, sweep),
+    trouble: (error, duty) => tellTrouble(parts, error, duty),
+  }
 }
 
 function reaperNews(parts: EngineParts): ReaperNews {
@@ -44,18 +60,24 @@ function reaperNews(parts: EngineParts): ReaperNews {
       // the other duties know nothing of stranded kinds, and must not say that there are none
       if (duty === 'reportStranded') metrics.set('holdfast_stranded_kinds', report.stranded.length)
     },
-    swept({ sweepMs, recovered, failed, isSystemic }) {
-      metrics.observe('holdfast_sweep_seconds', {}, sweepMs / 1000)
+    swept(sweep) {
+      metrics.observe('holdfast_sweep_seconds', {}, sweep.sweepMs / 1000)
       metrics.set('holdfast_oldest_orphan_seconds', oldestMs / 1000)
       oldestMs = 0
-      if (isSystemic) log.error({ failed }, 'systemic: the sweep recovered nothing, and something failed')
-      else if (recovered + failed > 0) log.warn({ recovered, failed, sweepMs: Math.round(sweepMs) }, 'sweep')
+      tellSweep(parts, sweep)
     },
-    trouble(error, duty) {
-      if (duty) metrics.add('holdfast_sweep_failures_total', { duty })
-      log.warn({ duty, reason: messageOf(error) }, 'trouble in the reaper; it goes on')
-    },
+    trouble: (error, duty) => tellTrouble(parts, error, duty),
   }
+}
+
+function tellSweep({ log }: EngineParts, { sweepMs, recovered, failed, isSystemic }: Sweep): void {
+  if (isSystemic) log.error({ failed }, 'systemic: the sweep recovered nothing, and something failed')
+  else if (recovered + failed > 0) log.warn({ recovered, failed, sweepMs: Math.round(sweepMs) }, 'sweep')
+}
+
+function tellTrouble({ log, metrics }: EngineParts, error: unknown, duty: string | undefined): void {
+  if (duty) metrics.add('holdfast_sweep_failures_total', { duty })
+  log.warn({ duty, reason: messageOf(error) }, 'trouble in the reaper; it goes on')
 }
 
 /** Whatever a duty found, moved or not: an orphan that cannot be moved is the one that grows old. */
@@ -72,10 +94,13 @@ function tellReport(parts: EngineParts, report: DutyReport): void {
     metrics.add('holdfast_revivals_total', { orphan, rung: 'barrier' })
     log.warn({ orphan, ...facts }, 'a barrier was mended')
   }
-  for (const { id, error } of report.failed) {
+  for (const { id, error, orphan, isBarrier } of report.failed) {
     metrics.add('holdfast_orphan_failures_total')
-    log.error({ job: id, reason: messageOf(error) }, 'an orphan could not be moved')
+    const names = isBarrier ? { barrier: id, ...(orphan ? { orphan } : {}) } : { job: id }
+    log.error({ ...names, reason: messageOf(error) }, 'an orphan could not be moved')
   }
+  for (const { isError, ...facts } of report.skipped)
+    log[isError ? 'error' : 'debug'](facts, 'a barrier was left as it is')
   for (const { queue, kind, waiting_ms } of report.stranded)
     log.warn({ queue, kind, waitingMs: Math.round(waiting_ms) }, 'jobs wait for a kind that no living worker knows')
 }

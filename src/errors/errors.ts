@@ -26,6 +26,17 @@ export const errorCodes = {
   },
   items_failed: { status: 500, meaning: 'More items of a fan-out failed than it tolerates.' },
   barrier_expired: { status: 500, meaning: 'The items of a fan-out took longer than it allows.' },
+  barrier_conflict: {
+    status: 409,
+    meaning: 'A barrier with that id is open already, with other parts or for another tenant.',
+  },
+  part_unknown: { status: 404, meaning: 'The barrier has no part of that name.' },
+  owner_unknown: { status: 422, meaning: 'No owner of that name is configured in this process.' },
+  owner_failed: {
+    status: 502,
+    meaning: 'The owner of an execution did not answer, or with something that is no answer of its own.',
+  },
+  tenant_missing: { status: 500, meaning: 'A barrier has lost its tenant, so nobody can ask its owner.' },
   config_invalid: { status: 500, meaning: 'A setting, or the relation of two settings, is wrong.' },
   database_unreachable: { status: 503, meaning: 'The database cannot be reached or refuses us.' },
   database_unsupported: { status: 500, meaning: 'The database server is too old.' },

@@ -1,7 +1,8 @@
-import { isConnectionError } from '../store/connection.ts'
 import type { Runner } from '../store/store.ts'
 import { barrierDuties } from './barrier-duties.ts'
+import { oneByOne } from './one-by-one.ts'
 import type { OrphanName } from './orphans.ts'
+import { ownedDuties } from './owned-duties.ts'
 import { report } from './report.ts'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from './revive.sql.ts'
 import { type EndedRow, endDeadSessions, forgetRefusals, forgetSessions, strandedKinds } from './session.sql.ts'
@@ -12,12 +13,23 @@ export type Orphan = OrphanRow & { orphan: OrphanName }
 /** A barrier that was mended: what was wrong, and what was done. */
 export interface Healed {
   barrier: string
-  job: string
+  /** The job that it moved, if it moved one. */
+  job?: string
   orphan: OrphanName
   message: string
 }
+
 /** An orphan that could not be moved on, and why. */
-export type FailedRow = Pick<OrphanRow, 'id' | 'lost_ms'> & { error: unknown }
+export type FailedRow = Pick<OrphanRow, 'id' | 'lost_ms'> & { error: unknown; orphan?: OrphanName; isBarrier?: true }
+
+/** A barrier that was left as it is, and why: nothing failed. */
+export interface Skipped {
+  barrier: string
+  orphan: OrphanName
+  message: string
+  /** Whether somebody ought to look at it all the same. */
+  isError: boolean
+}
 
 /** What one run of a duty did. */
 export interface DutyReport {
@@ -28,6 +40,8 @@ export interface DutyReport {
   healed: Healed[]
   /** Rows that could not be moved, each with its reason; they do not stop the others. */
   failed: FailedRow[]
+  /** What was looked at and left alone. */
+  skipped: Skipped[]
   /** Whether there may be more than one batch holds. */
   isFull: boolean
 }
@@ -36,7 +50,8 @@ export interface DutyReport {
 export interface Duty {
   readonly name: string
   readonly everyMs: number
-  run(store: Runner): Promise<DutyReport>
+  /** The signal fires when nobody waits for the rest; duties that ask only the database need not mind it. */
+  run(store: Runner, signal?: AbortSignal): Promise<DutyReport>
 }
 
 const batch = 500
@@ -91,6 +106,7 @@ export const duties: readonly Duty[] = [
   reviveAbandoned,
   reviveHung,
   ...barrierDuties,
+  ...ownedDuties,
   reportStranded,
   forget,
 ]
@@ -127,23 +143,8 @@ interface Moved {
   failed: FailedRow[]
 }
 
-/** Moves all at once; if one bad row spoils the batch, moves each alone, so that it blocks nobody. */
 async function moveEach(rows: OrphanRow[], move: (rows: OrphanRow[]) => Promise<{ id: string }[]>): Promise<Moved> {
-  if (rows.length === 0) return { moved: [], failed: [] }
-  try {
-    const ids = new Set((await move(rows)).map((row) => row.id))
-    return { moved: rows.filter((row) => ids.has(row.id)), failed: [] }
-  } catch (error) {
-    // no row is to blame for a broken wire, and asking for each one again would hold up the sweep for as long as it is broken
-    if (isConnectionError(error)) throw error
-    const [only, ...others] = rows
-    if (only && others.length === 0) return { moved: [], failed: [{ id: only.id, lost_ms: only.lost_ms, error }] }
-    const all: Moved = { moved: [], failed: [] }
-    for (const row of rows) {
-      const one = await moveEach([row], move)
-      all.moved.push(...one.moved)
-      all.failed.push(...one.failed)
-    }
-    return all
-  }
+  const { done, failed } = await oneByOne(rows, (some) => move([...some]))
+  const ids = new Set(done.map(({ id }) => id))
+  return { moved: rows.filter(({ id }) => ids.has(id)), failed }
 }

@@ -1,3 +1,5 @@
+import { ownedOrphans } from './owned-orphans.ts'
+
 /**
  * The catalogue of orphans: every way in which a job can come to a stand, declared once. Docs, metrics, `why` and `prove` derive from
  * it. A class with a duty is found and revived by the leader; the others move by themselves, and the entry says how.
@@ -178,6 +180,7 @@ export const orphans = {
     duty: 'requeueWaiting',
     test: 'a waiting job that no barrier will join goes on',
   },
+  ...ownedOrphans,
   'leader-hangs': {
     comesAbout: 'The leader freezes, loses its network or dies in the middle of a sweep.',
     found: 'Its lease runs out; candidates ask every leaderRenewMs.',

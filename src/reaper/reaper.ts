@@ -32,9 +32,18 @@ export interface Reaper extends Service {
   beatAt(): Date
 }
 
-/** Makes a reaper. Any number of processes may run one; one of them leads. */
-export function makeReaper(options: { store: Runner; config: Config; news: ReaperNews }): Reaper {
-  const { store, config, news } = options
+/** Duties that ask other systems, and who hears of them. */
+export interface Outside {
+  readonly duties: readonly Duty[]
+  readonly news: ReaperNews
+}
+
+/**
+ * Makes a reaper. Any number of processes may run one; one of them leads. Duties that ask other systems run beside the sweep, each in a
+ * loop of its own: the bound within which jobs move again must not depend on anybody else.
+ */
+export function makeReaper(options: { store: Runner; config: Config; news: ReaperNews; outside?: Outside }): Reaper {
+  const { store, config, news, outside } = options
   const lastRunMs = new Map<Duty, number>()
   let beatAt = new Date()
   const leader = makeLeader({
@@ -69,15 +78,33 @@ export function makeReaper(options: { store: Runner; config: Config; news: Reape
     errorPauseMs: config.sweepMs,
   })
 
+  const askers = (outside?.duties ?? []).map((duty) =>
+    loop({
+      async turn(signal) {
+        if (leader.term() === null) return config.sweepMs
+        await runSweep(
+          store,
+          [duty],
+          (outside as Outside).news,
+          () => leader.term() !== null && !signal.aborted,
+          signal,
+        )
+        return Math.max(config.sweepMs, duty.everyMs)
+      },
+      onError: news.trouble,
+      errorPauseMs: config.sweepMs,
+    }),
+  )
+
   return {
     term: leader.term,
     beatAt: () => beatAt,
     async start() {
       await leader.start()
-      await sweeper.start()
+      for (const one of [sweeper, ...askers]) await one.start()
     },
     async stop() {
-      await sweeper.stop()
+      await Promise.all([sweeper, ...askers].map((one) => one.stop()))
       await leader.stop()
     },
   }
@@ -89,6 +116,7 @@ export async function runSweep(
   due: readonly Duty[],
   news: ReaperNews,
   mayGoOn: () => boolean,
+  signal?: AbortSignal,
 ): Promise<Sweep> {
   const startedMs = performance.now()
   let recovered = 0
@@ -96,7 +124,7 @@ export async function runSweep(
   for (const duty of due) {
     try {
       for (let isFull = true; isFull && mayGoOn(); ) {
-        const report = await duty.run(store)
+        const report = await duty.run(store, signal)
         news.done(duty.name, report)
         recovered += report.revived.length + report.quarantined.length + report.healed.length
         failed += report.failed.length

@@ -2,5 +2,15 @@ import type { DutyReport } from './duties.ts'
 
 /** A report of a duty that did only this. */
 export function report(part: Partial<DutyReport>): DutyReport {
-  return { revived: [], quarantined: [], ended: [], stranded: [], healed: [], failed: [], isFull: false, ...part }
+  return {
+    revived: [],
+    quarantined: [],
+    ended: [],
+    stranded: [],
+    healed: [],
+    failed: [],
+    skipped: [],
+    isFull: false,
+    ...part,
+  }
 }

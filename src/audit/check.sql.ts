@@ -1,0 +1,32 @@
+import { type Sql, sql, statement } from '../store/sql.ts'
+
+/** What an audit looks at. */
+export interface AuditScope {
+  /** How old an orphan may be before it is a violation. */
+  boundMs: number
+  /** How many of the latest jobs are checked where it takes a look at each, of the live ones and of the finished ones; null for all. */
+  latest: number | null
+}
+
+/** A row that breaks an invariant. */
+export interface ViolationRow {
+  subject: string
+  found: string
+  total: number
+}
+
+const shown = 20
+
+/** Wraps a check: how many rows break the rule, and the first of them. */
+export function check(name: string, build: (p: AuditScope) => Sql) {
+  return statement<ViolationRow>()(
+    `audit.${name}`,
+    (p: AuditScope) => sql`
+  select broken.subject, broken.found, count(*) over () as total
+  from (${build(p)}) as broken (subject, found)
+  limit ${shown}`,
+  )
+}
+
+/** What is older than the recovery bound. */
+export const past = (p: AuditScope): Sql => sql`now() - ${p.boundMs}::float8 * interval '1 ms'`

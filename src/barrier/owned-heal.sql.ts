@@ -1,0 +1,179 @@
+import { raw, sql, statement } from '../store/sql.ts'
+import { firing, isOpen, wakeIfFired } from './owned.sql.ts'
+
+/** A barrier that was compared with its ledger. */
+export interface ComparedRow {
+  id: string
+  job_id: string
+  total: number
+  /** What the ledger says, which the count now says too. */
+  arrived: number
+  /** What the count said. */
+  was: number
+  was_overdue: boolean
+  is_fired: boolean
+}
+
+/** Whose time is up with nothing fired. */
+const isOverdue = sql`${isOpen} and barrier.expires_at < now()`
+/** Whose time is up with work left, by the ledger. The same words re-check what was selected before anything is removed. */
+const isForsaken = sql`${isOverdue} and holdfast.owned_arrived(barrier.id) < barrier.total`
+const lostMs = raw('(extract(epoch from now() - barrier.expires_at) * 1000)::float8 as lost_ms')
+
+/** Open barriers whose count says that all has arrived, or makes no sense. */
+export const findDrained = statement<{ id: string; lost_ms: number }>()(
+  'owned_barrier.drained',
+  (p: { limit: number }) => sql`
+  select barrier.id, 0::float8 as lost_ms
+  from holdfast.owned_barrier as barrier
+  where ${isOpen} and (barrier.arrived >= barrier.total or barrier.arrived < 0)
+  order by barrier.due_at, barrier.id
+  limit ${p.limit}`,
+)
+
+/** Quiet barriers whose count has not been compared with the ledger for the longest time. */
+export const findUnchecked = statement<{ id: string; lost_ms: number }>()(
+  'owned_barrier.unchecked',
+  (p: { quietMs: number; limit: number }) => sql`
+  select barrier.id, 0::float8 as lost_ms
+  from holdfast.owned_barrier as barrier
+  where ${isOpen} and greatest(barrier.moved_at, barrier.checked_at) < now() - ${p.quietMs}::float8 * interval '1 ms'
+  order by barrier.checked_at, barrier.id
+  limit ${p.limit}`,
+)
+
+/** Barriers without an owner whose time is up. */
+export const findUnowned = statement<{ id: string; lost_ms: number }>()(
+  'owned_barrier.unowned',
+  (p: { limit: number }) => sql`
+  select barrier.id, ${lostMs}
+  from holdfast.owned_barrier as barrier
+  where ${isOverdue} and barrier.owner is null and barrier.due_at <= now()
+  order by barrier.due_at, barrier.id
+  limit ${p.limit}`,
+)
+
+/** Barriers whose time is up and whose owner is none of these. */
+export const findStrange = statement<{ id: string; owner: string; lost_ms: number }>()(
+  'owned_barrier.strange',
+  (p: { owners: readonly string[]; limit: number }) => sql`
+  select barrier.id, barrier.owner, ${lostMs}
+  from holdfast.owned_barrier as barrier
+  where ${isOverdue} and barrier.owner is not null and barrier.owner <> all(${p.owners}::text[]) and barrier.due_at <= now()
+  order by barrier.due_at, barrier.id
+  limit ${p.limit}`,
+)
+
+/** Counts open barriers anew by the ledger, and fires those of which every part has arrived. */
+export const compareOwned = statement<ComparedRow>()(
+  'owned_barrier.compare',
+  (p: { ids: readonly string[] }) => sql`
+  with held as materialized (
+    select barrier.*
+    from holdfast.owned_barrier as barrier
+    where barrier.id = any(${p.ids}::text[]) and ${isOpen}
+    order by barrier.id
+    for no key update skip locked
+  ),
+  ledger as materialized (
+    select held.id, held.arrived as was, holdfast.owned_arrived(held.id) as arrived, coalesce(held.expires_at < now(), false) as was_overdue
+    from held
+  ),
+  compared as (
+    update holdfast.owned_barrier as barrier
+    set arrived = ledger.arrived, checked_at = now(), moved_at = case when ledger.arrived = ledger.was then barrier.moved_at else now() end,
+      fired_at = case when ledger.arrived >= barrier.total then now() end
+    from ledger
+    where barrier.id = ledger.id
+    returning barrier.*, ledger.was, ledger.was_overdue, barrier.fired_at is not null as is_fired
+  ),
+  ${firing('compared')}
+  select id, job_id, total, arrived, was, was_overdue, is_fired, ${wakeIfFired} as woken
+  from compared
+  order by id`,
+)
+
+/** Closes barriers without an owner that have expired with work left: there is nobody to tell, and what still arrives is abandoned. */
+export const closeUnowned = statement<{ id: string; total: number; arrived: number }>()(
+  'owned_barrier.close',
+  (p: { ids: readonly string[] }) => sql`
+  update holdfast.owned_barrier as barrier
+  set expired_at = now(), moved_at = now()
+  where barrier.id = any(${p.ids}::text[]) and barrier.owner is null and ${isForsaken}
+  returning barrier.id, barrier.total, barrier.arrived`,
+)
+
+/** An expired barrier whose owner is to be asked. */
+export interface OverdueRow {
+  id: string
+  arming: number
+  tenant: string | null
+  execution: string
+  total: number
+  arrived: number
+  lost_ms: number
+}
+
+/**
+ * Takes the next expired barrier of an owner, and puts off the next look at it: further with every time that nothing comes of it. So an
+ * owner that is down is not asked on and on, another leader does not ask at the same time, and a death before the answer costs one wait.
+ */
+export const takeOverdue = statement<OverdueRow>()(
+  'owned_barrier.take',
+  (p: { owner: string }) => sql`
+  update holdfast.owned_barrier as barrier
+  set asks = least(barrier.asks + 1, 100), due_at = now() + least(60, power(2, least(barrier.asks, 6))) * interval '1 s'
+  where barrier.id = any(array(
+    select barrier.id
+    from holdfast.owned_barrier as barrier
+    where ${isOverdue} and barrier.owner = ${p.owner}::text and barrier.due_at <= now()
+    order by barrier.due_at, barrier.id
+    limit 1
+    for no key update skip locked
+  ))
+  returning barrier.id, barrier.arming, barrier.tenant, barrier.execution, barrier.total, barrier.arrived, ${lostMs}`,
+)
+
+/** Which arming of which barrier is meant. */
+export interface Armed {
+  readonly id: string
+  readonly arming: number
+}
+
+/**
+ * Holds an expired barrier until the transaction ends, if it still is the arming that was read about and still has work left: nobody arms
+ * it, and nothing arrives, between the look and the mark.
+ */
+export const holdForsaken = statement<{ total: number; left: number }>()(
+  'owned_barrier.hold',
+  (p: Armed) => sql`
+  select barrier.total, barrier.total - holdfast.owned_arrived(barrier.id) as left
+  from holdfast.owned_barrier as barrier
+  where barrier.id = ${p.id}::text and barrier.arming = ${p.arming}::bigint and ${isForsaken}
+  for update`,
+)
+
+/** Removes an expired barrier whose execution has ended, by the words that selected it. No row: it was armed again, or moved. */
+export const removeForsaken = statement<{ id: string }>()(
+  'owned_barrier.remove',
+  (p: Armed) => sql`
+  delete from holdfast.owned_barrier as barrier
+  where barrier.id = ${p.id}::text and barrier.arming = ${p.arming}::bigint and ${isForsaken}
+  returning barrier.id`,
+)
+
+/** Removes barriers that have fired or expired long ago. */
+export const forgetOwned = statement<{ id: string }>()(
+  'owned_barrier.forget',
+  (p: { olderThanMs: number; limit: number }) => sql`
+  delete from holdfast.owned_barrier
+  where id = any(array(
+    select barrier.id
+    from holdfast.owned_barrier as barrier
+    where coalesce(barrier.fired_at, barrier.expired_at) < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+    order by barrier.id
+    limit ${p.limit}
+    for update skip locked
+  ))
+  returning id`,
+)
