@@ -55,29 +55,40 @@ export async function runOnce<P, Row>(url: string, statement: Statement<P, Row>,
 export async function embeddedGround(): Promise<Ground> {
   const dir = await mkdtemp(join(tmpdir(), 'holdfast-prove-'))
   const settings = { max_connections: '300', shared_buffers: '64MB' }
-  let server: EmbeddedPostgres = await startEmbedded({ dir, settings })
+  let server: EmbeddedPostgres | undefined
+  let restarting: Promise<void> | undefined
 
-  async function restart(): Promise<void> {
-    const { postgres } = JSON.parse(await readFile(join(server.dir, 'embedded.json'), 'utf8')) as { postgres: number }
+  async function killAndStart(): Promise<void> {
+    const { postgres } = JSON.parse(await readFile(join(server?.dir ?? dir, 'embedded.json'), 'utf8'))
     process.kill(postgres, 'SIGKILL')
     // asked to stop in the same breath, or its keeper would start it again, and that only so often per minute
-    await server.stop()
+    await server?.stop()
     server = await startEmbedded({ dir, settings })
   }
 
   async function stop(): Promise<void> {
-    await server.stop()
+    await restarting?.catch(() => {}) // or what it starts would outlive us
+    await server?.stop()
     await removeEmbedded(dir).catch(() => {})
     await rm(dir, { recursive: true, force: true })
   }
 
-  return prepared({
-    isOwn: true,
-    serverUrl: () => server.url,
-    restart,
-    restartIs: 'kill -9 of the postmaster, then a new start on the same data',
-    stop,
-  })
+  try {
+    server = await startEmbedded({ dir, settings })
+    return await prepared({
+      isOwn: true,
+      serverUrl: () => (server as EmbeddedPostgres).url,
+      restart: () => {
+        restarting = killAndStart()
+        return restarting
+      },
+      restartIs: 'kill -9 of the postmaster, then a new start on the same data',
+      stop,
+    })
+  } catch (error) {
+    await stop()
+    throw error
+  }
 }
 
 /** Uses a server of the caller's, in databases made for the proof and dropped after it. */
