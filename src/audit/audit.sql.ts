@@ -83,13 +83,12 @@ export const checks = {
     (p) => sql`
     select job.id::text, format('is due since %s although session %s is idle and knows its kind', job.run_at, session.id)
     from holdfast.session
-    cross join unnest(session.kinds) as known (kind)
-    cross join unnest(session.queues) as served (queue)
+    cross join unnest(session.kinds, session.queues) as served (kind, queue)
     cross join generate_series(1, 4) as urgency (priority)
     cross join lateral (
       select job.id, job.run_at
       from holdfast.live_job as job
-      where job.queue = served.queue and job.kind = known.kind and job.priority = urgency.priority and ${legal('claim')} and job.run_at < ${past(p)}
+      where job.queue = served.queue and job.kind = served.kind and job.priority = urgency.priority and ${legal('claim')} and job.run_at < ${past(p)}
         and job.crashes < 2
       order by job.run_at
       limit 5

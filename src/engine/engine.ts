@@ -6,6 +6,7 @@ import { type AnyJob, type InputOf, isName, type JobDefinition } from '../job/de
 import { type JobId, parseJobId } from '../job/id.ts'
 import { isState, type State } from '../job/machine.ts'
 import { boundOf } from '../reaper/bound.ts'
+import type { Service } from '../service/service.ts'
 import type { Queryable, Store } from '../store/store.ts'
 import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
@@ -20,7 +21,7 @@ import { type Metrics, makeMetrics } from './metrics.ts'
 import { getJob, jobTimeline, type ListFilter, listJobs, listKinds, pauseQueue, stateOf } from './read.sql.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeResults } from './results.ts'
-import { startWorking, type Working, type WorkOptions } from './work.ts'
+import { makeWorking, type Working, type WorkOptions } from './work.ts'
 
 /** What a caller may say about one job, and the transaction that it should be part of. */
 export interface SubmitHow extends SubmitOptions {
@@ -173,6 +174,19 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
     )
   }
 
+  /** Known before it runs, so that a close in the middle of its start stops it too. */
+  async function begin<S extends Service>(service: S): Promise<S> {
+    if (closing) throw new HoldfastError('not_running', 'This Holdfast was closed.')
+    working.add(service)
+    try {
+      await service.start()
+      return service
+    } catch (error) {
+      await service.stop()
+      throw error
+    }
+  }
+
   async function close(): Promise<void> {
     await Promise.all([...working].map((one) => one.stop()))
     await Promise.all([submitter.idle(), arrivalsDone()])
@@ -222,16 +236,9 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
         seenAt: seen_at,
       })),
     async work(options = {}) {
-      const started = await startWorking(parts, options, () => results.nudge())
-      working.add(started)
-      return started
+      return begin(makeWorking(parts, options, () => results.nudge()))
     },
-    async reap() {
-      const reaper = makeEngineReaper(parts)
-      working.add(reaper)
-      await reaper.start()
-      return reaper
-    },
+    reap: () => begin(makeEngineReaper(parts)),
     audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
     reclaim: (child) => reclaimChild(parts, child),
     metrics: () => parts.metrics.text(),

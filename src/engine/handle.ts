@@ -30,6 +30,8 @@ export function makeHandle<J extends AnyJob>(parts: {
     id,
     isNew,
     async result({ timeout, signal } = {}) {
+      if (timeout !== undefined && !(timeout >= 0))
+        throw new HoldfastError('option_invalid', `The option timeout must be milliseconds from 0, not ${timeout}.`)
       const [exists] = await store.run(stateOf, { ids: [id], tenant: null })
       if (!exists) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
       return resultOf<J>(await results.wait(id, timeout, signal))

@@ -78,7 +78,8 @@ export function makeResults(store: Store, onTrouble: (error: unknown) => void): 
     const ended = new Promise<Ending>((resolve, fail) => {
       reject = fail
       forget = add(id, { resolve, reject: fail, sinceMs: performance.now() })
-      if (timeoutMs !== undefined)
+      // beyond what a timer can hold (24 days), nobody waits for the end anyway
+      if (timeoutMs !== undefined && timeoutMs < 2 ** 31)
         timer = setTimeout(
           () =>
             fail(

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { readConfig } from '../config/config.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { boundOf, ladder } from '../reaper/bound.ts'
+import type { Service } from '../service/service.ts'
 import { isConnectionError } from '../store/connection.ts'
 import { makeWorker, type WorkerNews } from '../worker/worker.ts'
 import type { EngineParts } from './engine.ts'
@@ -26,8 +27,8 @@ export interface Working {
 /** The version of this program. */
 export const version: string = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
 
-/** Starts a worker, with a reaper beside it, and answers once it claims. */
-export async function startWorking(parts: EngineParts, options: WorkOptions, onSettled: () => void): Promise<Working> {
+/** Makes a worker with a reaper beside it. `start` answers once it claims. */
+export function makeWorking(parts: EngineParts, options: WorkOptions, onSettled: () => void): Working & Service {
   const { log, jobs } = parts
   if (jobs.length === 0)
     throw new HoldfastError('kind_invalid', 'There is nothing to work on: pass the kinds to connect({ jobs: [...] }).')
@@ -43,19 +44,16 @@ export async function startWorking(parts: EngineParts, options: WorkOptions, onS
     news: workerNews(parts, onSettled),
   })
   const reaper = makeEngineReaper(parts)
-  await worker.start()
-  await reaper.start()
-  log.info(
-    {
-      session: worker.sessionId(),
-      boundMs: boundOf(config),
-      ladder: ladder(config).map(({ rung, boundMs }) => `${rung}: ${boundMs} ms`),
-    },
-    'works; a lost job moves again within the bound',
-  )
   let stopping: Promise<void> | undefined
   return {
     sessionId: worker.sessionId,
+    async start() {
+      await worker.start()
+      await reaper.start()
+      const bounds = ladder(config).map(({ rung, boundMs }) => `${rung}: ${boundMs} ms`)
+      const facts = { session: worker.sessionId(), boundMs: boundOf(config), ladder: bounds }
+      log.info(facts, 'works; a lost job moves again within the bound')
+    },
     stop() {
       // the reaper outlives the drain: a long last job must not leave the clockwork to chance
       stopping ??= worker.stop().then(() => reaper.stop())

@@ -83,8 +83,18 @@ export class PermanentError extends Error {
   }
 }
 
-/** The message of anything that was thrown, in one line of bounded length. */
+/** The message of anything that was thrown, in one line of bounded length. Never throws, whatever was thrown. */
 export function messageOf(thrown: unknown): string {
-  const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown)
+  const text = textOf(thrown)
   return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
+}
+
+function textOf(thrown: unknown): string {
+  try {
+    const text = thrown instanceof Error ? thrown.message || thrown.name : thrown
+    return String(text)
+  } catch {
+    // an object without a prototype, a getter that throws, a revoked proxy: anything can be thrown
+    return 'Something was thrown that has no text.'
+  }
 }

@@ -118,5 +118,10 @@ export const strandedKinds = statement<{ queue: string; kind: string; waiting_ms
     limit 1
   ) as first
   where first.run_at < now()
-    and not exists (select from holdfast.session where ended_at is null and lane.kind = any(kinds) and lane.queue = any(queues))`,
+    and not exists (
+      select
+      from holdfast.session
+      cross join unnest(session.kinds, session.queues) as served (kind, queue)
+      where session.ended_at is null and served.kind = lane.kind and served.queue = lane.queue
+    )`,
 )

@@ -2,7 +2,7 @@ import type { Fence } from '../job/id.ts'
 import { announces } from '../job/machine.ts'
 import { type Group, group } from '../service/group.ts'
 import { pause } from '../service/service.ts'
-import { isConnectionError, isRetryable } from '../store/connection.ts'
+import { isPassing } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
 import { fanOutJobs, stopBarriers } from './fan-out.sql.ts'
 import type { Outcome, Settled, Settlement } from './outcome.ts'
@@ -129,7 +129,7 @@ async function settleSame(options: SettlerOptions, move: MoveKey, same: Settleme
       })
       return new Set([...won, ...earlier.map(keyOf)])
     } catch (error) {
-      if (!isConnectionError(error) && !isRetryable(error)) throw error
+      if (!isPassing(error)) throw error
       if (options.givenUp.aborted) throw error
       options.onTrouble(error)
       await pause(Math.min(1000, 20 * 2 ** tries), options.givenUp)

@@ -71,6 +71,11 @@ export function isRetryable(error: unknown): boolean {
   return /^40(001|P01)$/.test(details(error).code ?? '')
 }
 
+/** Whether an error says nothing against the statement itself: the wire broke, or the server lacks a lock, time, space or memory for a while. */
+export function isPassing(error: unknown): boolean {
+  return isConnectionError(error) || isRetryable(error) || /^(55P03|57014|53|58)/.test(details(error).code ?? '')
+}
+
 function details(error: unknown): { code: string | undefined; message: string } {
   if (error instanceof HoldfastError && error.cause !== undefined) return details(error.cause)
   const nested = error instanceof AggregateError ? error.errors[0] : error

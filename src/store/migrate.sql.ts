@@ -8,6 +8,10 @@ export const migrationLock = statement<never>()('migration.lock', () => sql`sele
 
 /** Makes the place where applied migrations are recorded. */
 export const layLedger = {
+  find: statement<{ is_there: boolean }>()(
+    'migration.find',
+    () => sql`select to_regclass('holdfast.migration') is not null as is_there`,
+  ),
   schema: statement<never>()('migration.schema', () => sql`create schema if not exists holdfast`),
   table: statement<never>()(
     'migration.ledger',

@@ -51,10 +51,12 @@ export async function migrate(url: string): Promise<string[]> {
 }
 
 async function applyMissing(client: pg.Client, runner: Runner): Promise<string[]> {
-  await client.query('begin')
-  await runner.run(layLedger.schema, {})
-  await runner.run(layLedger.table, {})
-  await client.query('commit')
+  if (!(await hasLedger(runner))) {
+    await client.query('begin')
+    await runner.run(layLedger.schema, {})
+    await runner.run(layLedger.table, {})
+    await client.query('commit')
+  }
   const known = await knownMigrations()
   const missing = missingOf(known, await runner.run(appliedMigrations, {}))
   for (const migration of missing) {
@@ -65,6 +67,12 @@ async function applyMissing(client: pg.Client, runner: Runner): Promise<string[]
     await client.query('commit')
   }
   return missing.map((migration) => migration.name)
+}
+
+/** Looked up first, because even a `create … if not exists` that does nothing needs the rights of an owner. */
+async function hasLedger(runner: Runner): Promise<boolean> {
+  const [ledger] = await runner.run(layLedger.find, {})
+  return ledger?.is_there === true
 }
 
 /** Refuses to go on unless the schema is the one that this program was made for. */

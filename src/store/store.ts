@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { HoldfastError } from '../errors/errors.ts'
 import { connectionOptions, describe, isRetryable } from './connection.ts'
 import { type Statement, textOf } from './sql.ts'
 
@@ -9,7 +10,7 @@ export interface Runner {
 
 /** The database as the rooms see it. It decides everything durable. */
 export interface Store extends Runner {
-  /** Runs `work` in one transaction: all of it commits, or nothing does. */
+  /** Runs `work` in one transaction: all of it commits, or nothing does. Runs it again if the server undid it to let another one through. */
   transaction<T>(work: (runner: Runner) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
@@ -39,16 +40,29 @@ export function openStore(access: Access): Store {
   // an idle connection that breaks is replaced when next needed; without a listener it would end the process
   pool.on('error', () => {})
   const isNamed = !access.isPooled
+  const underWay = new Set<Promise<unknown>>()
   let closing: Promise<void> | undefined
+
+  /** Told apart from a broken connection; and what was begun before the close is answered before it. */
+  function carry<T>(work: () => Promise<T>): Promise<T> {
+    if (closing) return Promise.reject(new HoldfastError('not_running', 'This Holdfast was closed.'))
+    const carried = work().catch((error) => Promise.reject(describe(error, access.url)))
+    underWay.add(carried)
+    const forget = () => underWay.delete(carried)
+    carried.then(forget, forget)
+    return carried
+  }
+
+  async function close(): Promise<void> {
+    while (underWay.size > 0) await Promise.allSettled(underWay)
+    await pool.end()
+  }
+
   return {
-    run: (statement, params) =>
-      again(() => runOn(pool, statement, params, isNamed)).catch((error) =>
-        Promise.reject(describe(error, access.url)),
-      ),
-    transaction: (work) =>
-      inTransaction(pool, work, isNamed).catch((error) => Promise.reject(describe(error, access.url))),
+    run: (statement, params) => carry(() => again(() => runOn(pool, statement, params, isNamed))),
+    transaction: (work) => carry(() => again(() => inTransaction(pool, work, isNamed))),
     close: () => {
-      closing ??= pool.end()
+      closing ??= close()
       return closing
     },
   }

@@ -100,8 +100,8 @@ function checkOptions(options: SubmitOptions): void {
     refuse('tenant must be up to 100 letters, digits and any of _ . : -', tenant)
   if (priority !== undefined && !isPriority(priority)) refuse('priority must be 1 (first) to 4 (last)', priority)
   if (runAt !== undefined && delayMs !== undefined) refuse('only one of runAt and delayMs can be given', 'both')
-  if (runAt !== undefined && !(runAt instanceof Date && Math.abs(runAt.getTime()) <= farthestMs))
-    refuse('runAt must be a valid Date before the year 10000', runAt)
+  if (runAt !== undefined && !(runAt instanceof Date && runAt.getTime() >= 0 && runAt.getTime() <= farthestMs))
+    refuse('runAt must be a valid Date between 1970 and the year 10000', runAt)
   if (delayMs !== undefined && !(Number.isFinite(delayMs) && delayMs >= 0 && delayMs <= 3_153_600_000_000))
     refuse('delayMs must be milliseconds from 0 to 100 years', delayMs)
 }

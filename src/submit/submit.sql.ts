@@ -26,7 +26,7 @@ export const submitJobs = statement<{ id: string }>()(
     select tenant, key, id, fingerprint
     from given
     where key is not null
-    order by tenant, key
+    order by tenant collate "C", key collate "C"
     on conflict (tenant, key) do nothing
     returning job_id
   ),

@@ -44,10 +44,19 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
 
 /** Submits jobs inside a transaction that the caller owns: they exist if and only if it commits. */
 export async function submitInSlices(runner: Runner, jobs: PreparedJob[], batchSize: number): Promise<Submitted[]> {
-  const all: Submitted[] = []
-  for (let start = 0; start < jobs.length; start += batchSize)
-    all.push(...(await submitAll(runner, jobs.slice(start, start + batchSize))))
-  return all
+  // keys are taken in one order over all slices, or two such transactions could wait for each other
+  const ordered = jobs.toSorted((a, b) => compare(a.tenant, b.tenant) || compare(a.key ?? '', b.key ?? ''))
+  const answers = new Map<PreparedJob, Submitted>()
+  for (let start = 0; start < ordered.length; start += batchSize) {
+    const slice = ordered.slice(start, start + batchSize)
+    const submitted = await submitAll(runner, slice)
+    for (const [index, job] of slice.entries()) answers.set(job, submitted[index] as Submitted)
+  }
+  return jobs.map((job) => answers.get(job) as Submitted)
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
 }
 
 /** Submits all of these jobs in one statement, or none of them. */

@@ -13,6 +13,7 @@ export interface ClaimedRow {
   attempt: number
   failures: number
   crashes: number
+  priority: number
   submitted_at: Date
   input: string | null
   outputs: string | null
@@ -57,7 +58,7 @@ function claimThose(p: Claim, which: Sql): Sql {
         and not exists (select from holdfast.queue where name = lane.queue and paused_at is not null)
       limit ${p.most}
     ))
-    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.submitted_at, job.is_part
+    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part
   )
   select claimed.*, payload.input::text as input,
     case when claimed.stage > 0 then (

@@ -43,13 +43,14 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
   let isClaimInDoubt = false
   let emptyTurns = 0
   let turns = 0
+  let comparedAtMs = performance.now()
   let suspectsAtMs = Number.NEGATIVE_INFINITY
 
   /** One look for work. Answers how long to wait before the next one. */
   async function turn(): Promise<number> {
     isHungry = true
     if (!session.isHeld()) return config.pollMs
-    if (isClaimInDoubt) await releaseUnheld()
+    if (isClaimInDoubt || performance.now() - comparedAtMs >= config.heartbeatMs) await releaseUnheld()
     await claimSuspect()
     const most = hands.room()
     if (most <= 0) return config.pollMs
@@ -88,8 +89,12 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
     await claim(claimSuspects, 1)
   }
 
-  /** Gives back what a claim took in our name without our hearing of it. */
+  /**
+   * Gives back what a claim took in our name without our hearing of it. A claim that we gave up may be carried out much later, when its
+   * connection comes back to life, so this is asked again with every heartbeat; here no claim of ours is under way.
+   */
   async function releaseUnheld(): Promise<void> {
+    comparedAtMs = performance.now()
     const held = hands.held()
     const fences = await store.run(unheldAttempts, { sessionId: session.id(), ids: held.map(({ id }) => id) })
     if (fences.length > 0) await store.run(releaseJobs, { fences, sessionId: session.id() })

@@ -54,21 +54,27 @@ export function timeoutError(attempt: Attempt): JobError {
   }
 }
 
-/** What went wrong, if a handler threw this. */
+/** What went wrong, if a handler threw this. Never throws, whatever was thrown. */
 export function errorOf(attempt: Attempt, thrown: unknown): JobError {
   if (attempt.abortedBy === 'timeout') return timeoutError(attempt)
-  const isPermanent = thrown instanceof PermanentError || (thrown as Error | null)?.name === 'PermanentError'
-  const code = isPermanent ? 'permanent' : thrown instanceof HoldfastError ? thrown.code : 'handler_failed'
-  const stack =
-    thrown instanceof Error
-      ? thrown.stack
-          ?.split('\n')
-          .slice(1, 6)
-          .map((line) => line.trim())
-          .join('\n')
-      : undefined
-  const error = { code, message: clean(messageOf(thrown)) } as JobError
-  return stack ? { ...error, stack: clean(stack) } : error
+  const error: JobError = { code: 'handler_failed', message: clean(messageOf(thrown)) }
+  try {
+    const stack = stackOf(thrown)
+    return { ...error, code: codeOf(thrown), ...(stack && { stack: clean(stack) }) }
+  } catch {
+    return error
+  }
+}
+
+function codeOf(thrown: unknown): JobError['code'] {
+  if (thrown instanceof PermanentError || (thrown as Error | null)?.name === 'PermanentError') return 'permanent'
+  return thrown instanceof HoldfastError ? thrown.code : 'handler_failed'
+}
+
+function stackOf(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error) || typeof thrown.stack !== 'string') return undefined
+  const lines = thrown.stack.split('\n').slice(1, 6)
+  return lines.map((line) => line.trim()).join('\n')
 }
 
 /** Error texts come from anywhere: what Postgres can't hold is replaced, so that no failure is lost for its wording. */

@@ -4,7 +4,7 @@ import { type AbortReason, type AnyJob, suspectCrashes } from '../job/define.ts'
 import type { Fence } from '../job/id.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
 import type { Settler } from '../settle/settle.ts'
-import { isConnectionError } from '../store/connection.ts'
+import { isPassing } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
 import { type Attempt, fenceOf, makeAttempt } from './attempt.ts'
 import type { ClaimedRow } from './claim.sql.ts'
@@ -130,7 +130,7 @@ export function makeHands(options: HandsOptions): Hands {
   function settleRefused(attempt: Attempt, outcome: Outcome, error: unknown): Promise<Settled> {
     options.onTrouble(error)
     // a worker that gave up on an unreachable database knows nothing against the outcome: the reaper will give it another try
-    if (outcome.move === 'fail' || isConnectionError(error)) return Promise.resolve('lease_lost')
+    if (outcome.move === 'fail' || isPassing(error)) return Promise.resolve('lease_lost')
     const message = `Postgres refused the outcome of stage ${attempt.stage.name}: ${messageOf(error)}`
     const fail: Outcome = {
       move: 'fail',
@@ -192,7 +192,8 @@ export function makeHands(options: HandsOptions): Hands {
   return {
     take(rows) {
       const sinceMs = performance.now()
-      for (const row of rows) waiting.push({ row, sinceMs })
+      // a claim answers in no order of its own
+      for (const row of rows.toSorted((a, b) => a.priority - b.priority)) waiting.push({ row, sinceMs })
       pump()
     },
     room,
@@ -212,6 +213,9 @@ export function makeHands(options: HandsOptions): Hands {
           ({ id, attempt, state }) => [`${id} ${attempt}`, state === 'cancelled' ? 'cancelled' : 'lease_lost'] as const,
         ),
       )
+      waiting = waiting.slice(next).filter(({ row }) => !reasons.has(`${row.id} ${row.attempt}`))
+      next = 0
+      schedulePump()
       for (const attempt of running) {
         const reason = reasons.get(`${attempt.fence.id} ${attempt.fence.attempt}`)
         if (reason) attempt.abort(reason, nowMs)

@@ -93,14 +93,17 @@ async function takeLock(runner: Runner, id: number): Promise<boolean> {
   return lock?.is_locked === true
 }
 
+// an answer that is still out by then may mean that the server has dropped us, and the lock with us, without our seeing it: the main thread
+// has to hear of it while it still has the time to abort
+const patienceMs = Math.max(500, task.facts.lostAfterMs - task.abortMarginMs - task.heartbeatMs)
+
 async function main(): Promise<void> {
   let failures = 0
   while (!isStopping) {
-    // an answer that takes longer than this comes too late to be of use: better a fresh connection
     const client = new pg.Client({
       ...connectionOptions(task.url),
       connectionTimeoutMillis: 2_000,
-      query_timeout: task.facts.lostAfterMs,
+      query_timeout: patienceMs,
     })
     let holdsLock = false
     const noteLoss = () => {

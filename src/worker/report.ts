@@ -2,6 +2,7 @@ import { messageOf } from '../errors/errors.ts'
 import type { Fence } from '../job/id.ts'
 import { encodeStorable } from '../job/storable.ts'
 import { loop, type Service } from '../service/service.ts'
+import { isConnectionError } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
 import type { Attempt } from './attempt.ts'
 import type { Reporter } from './handler.ts'
@@ -38,6 +39,7 @@ export function makeReports(options: {
   const progress = new Map<Attempt, Progress>()
   const lineCounts = new WeakMap<Attempt, number>()
   const lines: LogLine[] = []
+  const told = new Set<string>()
   let writing: Promise<void> = Promise.resolve()
   const flusher = loop({ turn: () => flush().then(() => everyMs), onError: options.onTrouble })
 
@@ -50,8 +52,14 @@ export function makeReports(options: {
     const reports = [...progress.values()]
     const log = lines.splice(0)
     progress.clear()
-    if (reports.length > 0) await writeProgress(reports)
-    if (log.length > 0) await writeLines(log)
+    if (reports.length > 0) await writeProgress(reports).catch(options.onTrouble)
+    if (log.length > 0) await writeLines(log).catch((error) => keepLines(log, error))
+  }
+
+  /** A broken wire costs no line; only so many are kept meanwhile. Lines whose answer was lost may then stand twice. */
+  function keepLines(log: LogLine[], error: unknown): void {
+    options.onTrouble(error)
+    if (isConnectionError(error) && lines.length + log.length <= mostLinesPerAttempt) lines.unshift(...log)
   }
 
   async function writeProgress(reports: Progress[]): Promise<void> {
@@ -79,8 +87,18 @@ export function makeReports(options: {
   function tellRefused(fences: Fence[], rows: { id: string; attempt: number }[], write: string): void {
     // by attempt, for a lost one and its successor may report from one worker
     const written = new Set(rows.map(({ id, attempt }) => `${id} ${attempt}`))
-    const refused = fences.filter(({ id, attempt }) => !written.has(`${id} ${attempt}`))
+    const refused = fences.filter(
+      ({ id, attempt }) => !written.has(`${id} ${attempt}`) && isNews(`${id} ${attempt} ${write}`),
+    )
     if (refused.length > 0) options.onRefused(refused, write)
+  }
+
+  /** A handler that goes on reporting after it was refused is told of once. */
+  function isNews(refusal: string): boolean {
+    if (told.has(refusal)) return false
+    if (told.size >= mostLinesPerAttempt) told.clear()
+    told.add(refusal)
+    return true
   }
 
   return {
@@ -90,7 +108,7 @@ export function makeReports(options: {
       await flush()
     },
     progress(attempt, done, total, note) {
-      if (attempt.isOver) return
+      if (attempt.isOver || attempt.abortedBy === 'cancelled') return
       const problem = progressProblem(done, total)
       if (problem) throw new TypeError(problem)
       progress.set(attempt, {
@@ -103,7 +121,7 @@ export function makeReports(options: {
     log(attempt, message, data) {
       const count = (lineCounts.get(attempt) ?? 0) + 1
       lineCounts.set(attempt, count)
-      if (attempt.isOver || count > mostLinesPerAttempt) return
+      if (attempt.isOver || attempt.abortedBy === 'cancelled' || count > mostLinesPerAttempt) return
       const isLast = count === mostLinesPerAttempt
       lines.push({
         fence: attempt.fence,

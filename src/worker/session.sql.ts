@@ -7,6 +7,7 @@ export interface SessionFacts {
   host: string
   supervisor: string | null
   version: string
+  /** What it serves: each kind, and at the same place the queue that it is served in. */
   kinds: string[]
   queues: string[]
   concurrency: number

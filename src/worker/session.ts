@@ -11,6 +11,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/config.ts'
+import { HoldfastError } from '../errors/errors.ts'
 import type { Service } from '../service/service.ts'
 import type { HeartbeatNews, HeartbeatTask } from './heartbeat-thread.ts'
 import type { SessionFacts } from './session.sql.ts'
@@ -51,6 +52,7 @@ export function makeSession(options: SessionOptions): Session {
   let timer: NodeJS.Timeout | undefined
   let closed: Promise<void> | undefined
   let firstHeld: (() => void) | undefined
+  let neverHeld: ((error: Error) => void) | undefined
 
   function heldForMs(): number {
     const window = isCut ? config.lostAfterMs : config.leaseMs
@@ -111,6 +113,7 @@ export function makeSession(options: SessionOptions): Session {
     closed = new Promise((resolve) => running.once('exit', () => resolve()))
     return new Promise((resolve, reject) => {
       firstHeld = resolve
+      neverHeld = reject
       running.once('error', (error) => {
         isCut = true
         doubt()
@@ -128,6 +131,7 @@ export function makeSession(options: SessionOptions): Session {
     async stop() {
       if (!thread) return
       thread.postMessage('stop')
+      neverHeld?.(new HoldfastError('not_running', 'The session was ended before the database had confirmed it.'))
       const late = setTimeout(() => void thread?.terminate(), 3_000)
       await closed
       clearTimeout(late)

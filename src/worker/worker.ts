@@ -7,7 +7,8 @@
 import { hostname } from 'node:os'
 import { listen } from '../bus/bus.ts'
 import type { Config } from '../config/config.ts'
-import type { AnyJob } from '../job/define.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import { type AnyJob, priorities } from '../job/define.ts'
 import type { Fence } from '../job/id.ts'
 import { loop, type Service, within } from '../service/service.ts'
 import type { Outcome } from '../settle/outcome.ts'
@@ -59,6 +60,8 @@ export function makeWorker(options: WorkerOptions): Worker {
   const { store, config, news } = options
   const jobs = new Map(options.jobs.map((job) => [job.kind, job]))
   const lanes = lanesOf(options.jobs, config.queues)
+  // each kind with the queue that it is served in
+  const served = lanes.slice(0, lanes.length / priorities.length)
   const pace = makePace()
   const givenUp = new AbortController()
 
@@ -71,8 +74,8 @@ export function makeWorker(options: WorkerOptions): Worker {
       host: hostname(),
       supervisor: options.supervisor,
       version: options.version,
-      kinds: [...jobs.keys()],
-      queues: [...new Set(lanes.map((lane) => lane.queue))],
+      kinds: served.map(({ kind }) => kind),
+      queues: served.map(({ queue }) => queue),
       concurrency: config.concurrency,
     },
     onDoubt: () => {
@@ -145,7 +148,7 @@ export function makeWorker(options: WorkerOptions): Worker {
 
   /** Finds out which attempts are no longer ours: cancelled, or taken by the reaper. */
   async function watch(): Promise<number> {
-    const mine = hands.runningFor(0).map(({ fence }) => fence)
+    const mine = hands.held()
     if (mine.length > 0)
       hands.abortLost(
         await store.run(lostAttempts, { ids: mine.map(({ id }) => id), attempts: mine.map(({ attempt }) => attempt) }),
@@ -157,6 +160,7 @@ export function makeWorker(options: WorkerOptions): Worker {
     if (ticker) return
     ticker = setInterval(() => hands.tick(), tickMs)
     await register(store, config, options.jobs)
+    if (stopping) throw new HoldfastError('not_running', 'The worker was stopped while it started.')
     await session.start()
     await Promise.all([options.isPooled ? undefined : bus.start(), reports.start(), watcher.start(), claimer.start()])
   }
