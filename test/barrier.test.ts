@@ -173,6 +173,33 @@ test('items that are added twice are there once, live or finished', async ({ giv
   expect(await query(`select count(*)::int as n from holdfast.event where type = 'job.submitted'`)).toEqual([{ n: 5 }])
 })
 
+test('an item that ends while a second producer adds it again stays ended', async ({
+  given,
+  store,
+  pool,
+  hf,
+  query,
+}) => {
+  const made = await producing({ given, store }, { items: 0 })
+  const batch = batchOf(made, 2)
+  await store.run(addItems, batch)
+  const items = await claimItems({ given }, made)
+  // the second add has taken its snapshot, in which the items live, and waits for the parent's row
+  const holder = await pool.connect()
+  await holder.query('begin')
+  await holder.query('select from holdfast.live_job where id = $1 for update', [made.parent.id])
+  const adding = store.run(addItems, batch)
+  const isWaiting = `select from pg_stat_activity where query like '/* barrier.add */%' and wait_event_type = 'Lock' and datname = current_database()`
+  await until(async () => (await query(isWaiting)).length === 1, 'the add waits')
+  await finish(store, items)
+  await holder.query('commit')
+  holder.release()
+  expect(await adding).toMatchObject([{ is_mine: true, added: 0 }])
+  await seal(store, made)
+  expect(await hf.fanOuts(made.parent.id)).toMatchObject([{ total: 2, succeeded: 2, queued: 0 }])
+  expect((await hf.audit()).violations).toEqual([])
+})
+
 test('an open barrier that is armed again by a later attempt resets its expiry', async ({ given, store, query }) => {
   const parent = await given.running()
   const first = await openFor(store, parent, { expiresMs: 1_000 })

@@ -53,8 +53,10 @@ export interface ItemBatch {
 }
 
 /**
- * Adds items, many at a time. An item that an earlier attempt has added is there already, live or finished, under the same id. Holds the
- * parent's row: a producer that lost its lease adds nothing, and a cancel that comes meanwhile waits and then sees the items.
+ * Adds items, many at a time. An item that an earlier attempt has added has its payload already, and is left alone, live or finished. The
+ * payload tells, because it stays where it is: an item that ends while we look has left the live table, and in our snapshot has not yet
+ * come to the finished one. Holds the parent's row, so a producer that lost its lease adds nothing. What a cancel of the parent that came
+ * meanwhile did not see, the reaper cancels.
  */
 export const addItems = statement<{ is_mine: boolean; added: number }>()(
   'barrier.add',
@@ -68,22 +70,21 @@ export const addItems = statement<{ is_mine: boolean; added: number }>()(
   given as materialized (
     select given.*, parent.tenant
     from unnest(${p.ids}::uuid[], ${p.inputs}::text[], ${p.keys}::text[], ${p.positions}::int[]) as given (id, input, key, position), parent
-    where not exists (select from holdfast.finished_job where finished_job.id = given.id)
+  ),
+  fresh as (
+    insert into holdfast.job_payload (job_id, input, item_key)
+    select id, input::json, key
+    from given
+    on conflict (job_id) do nothing
+    returning job_id
   ),
   added as (
     insert into holdfast.live_job (id, kind, queue, tenant, state, stage, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part)
     select id, ${p.kind}, ${p.queue}, tenant, ${target('submit')}, ${p.stage}::smallint, ${p.priority}::smallint, ${p.crashBudget}::smallint, now(), now(),
       ${p.barrierId}::uuid, position, ${p.isPart}::boolean
     from given
-    on conflict (id) do nothing
+    where id in (select job_id from fresh)
     returning id, kind, tenant, stage
-  ),
-  payload as (
-    insert into holdfast.job_payload (job_id, input, item_key)
-    select given.id, given.input::json, given.key
-    from given
-    join added on added.id = given.id
-    on conflict (job_id) do nothing
   ),
   announced as (
     insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
