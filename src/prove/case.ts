@@ -3,6 +3,7 @@ import { isFinal, type State } from '../job/machine.ts'
 import { connectionOptions, isConnectionError } from '../store/connection.ts'
 import type { Statement } from '../store/sql.ts'
 import { runnerIn } from '../store/store.ts'
+import { type CaseBarriers, makeCaseBarriers } from './barriers.ts'
 import { type StandingRow, standing } from './case.sql.ts'
 import type { Crew } from './crew.ts'
 import { eventually } from './deadline.ts'
@@ -13,6 +14,7 @@ export interface Case {
   readonly crew: Crew
   /** Acknowledged jobs by their keys. */
   readonly acknowledged: ReadonlyMap<string, { id: string; kind: string }>
+  readonly barriers: CaseBarriers
   shuffled<T>(items: readonly T[]): T[]
   /** Submits a job and answers its id, once acknowledged. */
   submit(kind: string): Promise<string>
@@ -81,8 +83,8 @@ export function makeCase(options: { crew: Crew; url: () => string; random: Rando
     const [key] = keys as [string]
     const answer = await crew.order(keys.length === 1 ? { do: 'submit', kind, key } : { do: 'submit-many', kind, keys })
     if (!answer.isDone) throw new Error(`A submit of ${kind} was refused: ${answer.message}`)
-    acknowledge(kind, keys, answer.ids)
-    return answer.ids[0] as string
+    acknowledge(kind, keys, answer.said)
+    return answer.said[0] as string
   }
 
   const freshKeys = (kind: string, count: number) =>
@@ -95,6 +97,7 @@ export function makeCase(options: { crew: Crew; url: () => string; random: Rando
   return {
     crew,
     acknowledged,
+    barriers: makeCaseBarriers(crew, ask),
     troubles,
     shuffled: (items) => random.shuffled(items),
     submit: (kind) => submitKeys(kind, freshKeys(kind, 1)),

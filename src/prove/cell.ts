@@ -1,6 +1,7 @@
 import { type Audit, audit } from '../audit/audit.ts'
 import { messageOf } from '../errors/errors.ts'
 import { boundOf, ladder } from '../reaper/bound.ts'
+import { continued } from './barriers.sql.ts'
 import { committed, logged } from './case.sql.ts'
 import { type Case, isOver, makeCase } from './case.ts'
 import { findOverlaps, findWrongs } from './check.ts'
@@ -232,10 +233,11 @@ async function untilAllFinal(on: Case): Promise<void> {
 
 async function judge(on: Case): Promise<string[]> {
   const audited = await audit({ run: on.ask }, { boundMs: boundOf(cellConfig()), latest: null })
-  const { effects, killed } = on.crew
+  const { effects, killed, marks } = on.crew
+  const barriers = { promised: on.barriers.promised, continued: await on.ask(continued, {}), marks }
   const [jobs, events, outputs] = [await on.jobs(), await on.ask(logged, {}), await on.ask(committed, {})]
   const { acknowledged } = on
-  return [...sentencesOf(audited), ...findWrongs({ acknowledged, jobs, events, outputs, effects, killed })]
+  return [...sentencesOf(audited), ...findWrongs({ acknowledged, jobs, events, outputs, effects, killed, barriers })]
 }
 
 function sentencesOf({ violations }: Audit): string[] {

@@ -28,6 +28,7 @@ const sound: Evidence = {
   outputs: [{ job_id: id, stage: 0, name: 'run', attempt: 2, output: { token: '200-1', attempt: 2 } }],
   effects: [effect('started', 1, 0), effect('ended', 1, 90), effect('started', 2, 100), effect('ended', 2, 110)],
   killed: new Set(),
+  barriers: { promised: new Map(), continued: [], marks: [] },
 }
 const wrongsOf = (change: Partial<Evidence>) => findWrongs({ ...sound, ...change }).join('\n')
 
@@ -78,4 +79,27 @@ test('a handler that was told to stop after its successor started is an overlap,
   const effects = [effect('started', 1, 0), effect('ended', 1, 130), effect('started', 2, 100)]
   expect(findOverlaps({ effects, killed: new Set() })[0]).toContain('30 ms too late')
   expect(findOverlaps({ effects, killed: new Set([100]) })).toEqual([])
+})
+
+test('a barrier that fired an earlier arming, twice, or not at all is wrong', () => {
+  const promised = new Map([['gate', { ending: 'fired' as const, job: 'last' }]])
+  const fired = (...jobs: string[]) => {
+    return wrongsOf({
+      barriers: { promised, continued: jobs.map((job_id) => ({ job_id, barrier: 'gate' })), marks: [] },
+    })
+  }
+  expect(fired('last')).toBe('')
+  expect(fired()).toContain('has fired nothing instead of last')
+  expect(fired('earlier')).toContain('has fired earlier instead of last')
+  expect(fired('earlier', 'last')).toContain('has fired earlier, last instead of last')
+})
+
+test('only the execution whose time ran out may be marked, and it has to be', () => {
+  const marked = (ending: 'fired' | 'marked', marks: string[]) => {
+    const continued = ending === 'fired' ? [{ job_id: 'last', barrier: 'gate' }] : []
+    return wrongsOf({ barriers: { promised: new Map([['gate', { ending, job: 'last' }]]), continued, marks } })
+  }
+  expect(marked('marked', ['gate', 'gate'])).toBe('')
+  expect(marked('marked', [])).toContain('was not marked')
+  expect(marked('fired', ['gate'])).toContain('was marked')
 })

@@ -1,4 +1,6 @@
 import { allMoves, announces, finalStates, leadsTo, type MoveName, moves } from '../job/machine.ts'
+import type { ContinuedRow } from './barriers.sql.ts'
+import type { Promised } from './barriers.ts'
 import type { CommittedRow, LoggedRow, StandingRow } from './case.sql.ts'
 import { badItem, type Effect, type Output } from './kinds.ts'
 
@@ -12,6 +14,13 @@ export interface Evidence {
   effects: readonly Effect[]
   /** The processes that were killed, whose handlers could not tell how they ended. */
   killed: ReadonlySet<number>
+  barriers: {
+    /** How the barriers have to end, by their ids. */
+    promised: ReadonlyMap<string, Promised>
+    continued: ContinuedRow[]
+    /** The executions, called like their barriers, that their owner was asked to mark failed. */
+    marks: readonly string[]
+  }
 }
 
 /** How the jobs of a kind have to end, whatever was broken. */
@@ -41,6 +50,8 @@ export function findWrongs(evidence: Evidence): string[] {
     ...wrongSettles(evidence),
     ...wrongOutputs(evidence),
     ...doubleRuns(evidence),
+    ...wrongContinuations(evidence),
+    ...wrongMarks(evidence),
   ]
 }
 
@@ -113,6 +124,28 @@ function doubleRuns({ effects }: Evidence): string[] {
     .filter(({ what }) => what === 'started')
     .map(({ jobId, attempt }) => `${jobId} attempt ${attempt}`)
   return repeated(runs).map((run) => `job ${run} was run twice`)
+}
+
+/** Of all armings of a barrier only the last fires, once; each has a job of its own, so a second one would be seen. */
+function wrongContinuations({ barriers: { promised, continued } }: Evidence): string[] {
+  return [...promised].flatMap(([id, { ending, job }]) => {
+    const due = ending === 'fired' ? [job] : []
+    const fired = continued.filter(({ barrier }) => barrier === id).map(({ job_id }) => job_id)
+    if (fired.length === due.length && fired.every((one) => due.includes(one))) return []
+    return [
+      `the barrier ${id} (${ending}) has fired ${fired.join(', ') || 'nothing'} instead of ${due[0] ?? 'nothing'}`,
+    ]
+  })
+}
+
+/** Whoever's time ran out is told; nobody else is. Twice is no harm: a leader may die between the mark and its commit. */
+function wrongMarks({ barriers: { promised, marks } }: Evidence): string[] {
+  return [...promised]
+    .filter(([id, { ending }]) => marks.includes(id) !== (ending === 'marked'))
+    .map(
+      ([id, { ending }]) =>
+        `the execution of the barrier ${id} (${ending}) was ${marks.includes(id) ? '' : 'not '}marked`,
+    )
 }
 
 /**

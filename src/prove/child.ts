@@ -1,4 +1,5 @@
 // A process of a proof: does what the prover orders, tells what handlers did, and ends with the prover.
+import type { Owner } from '../barrier/owner.ts'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
@@ -6,7 +7,8 @@ import type { AnyJob } from '../job/define.ts'
 import { isConnectionError } from '../store/connection.ts'
 import { migrate } from '../store/migrate.ts'
 import { proverKinds } from './kinds.ts'
-import type { Answer, News, Order } from './orders.ts'
+import type { Answer, BarrierOrder, News, Order } from './orders.ts'
+import { ownerName, proverOwner } from './owner.ts'
 
 /** What every process of a proof calls itself, for whoever supervises it. */
 const supervisor = 'holdfast-prove'
@@ -17,7 +19,7 @@ let hf: Holdfast | undefined
 
 process.on('message', (message: { id: number; order: Order }) => {
   void carryOut(message.order)
-    .then((ids): Answer => ({ isDone: true, ids }), explain)
+    .then((said): Answer => ({ isDone: true, said }), explain)
     .then((answer) => tell({ id: message.id, answer }))
 })
 process.on('disconnect', () => process.exit())
@@ -60,6 +62,15 @@ async function carryOut(order: Order): Promise<string[]> {
     case 'reclaim':
       await running().reclaim({ supervisor, pid: order.pid })
       return []
+    case 'open':
+      return open(order)
+    case 'arrive':
+      return Promise.all(order.parts.map((part) => running().barrier.arrive(order.id, part)))
+    case 'abort':
+      return [await running().barrier.abort(order.id)]
+    case 'look-at-barrier':
+      await running().barrier.get(order.id)
+      return []
   }
 }
 
@@ -69,12 +80,27 @@ async function start({ role, url, settings, module }: Extract<Order, { do: 'star
     await migrate(url)
     return []
   }
-  hf = await connect({ ...settings, url, jobs: Object.values(kinds), supervisor })
+  // a process that only opens barriers needs no owners
+  const owners: Record<string, Owner> =
+    role === 'worker' ? { [ownerName]: proverOwner((marked) => tell({ marked })) } : {}
+  hf = await connect({ ...settings, url, jobs: Object.values(kinds), supervisor, owners })
   if (role === 'worker') await hf.work()
   return []
 }
 
 const told: Parameters<typeof proverKinds>[0] = (effect) => tell({ effect })
+
+async function open({ id, parts, expiresMs, owner }: BarrierOrder): Promise<string[]> {
+  const { job } = await running().barrier.open({
+    id,
+    tenant: 'default',
+    parts,
+    ...(expiresMs !== undefined && { expires: expiresMs }),
+    continuation: { job: kind('short'), input: { barrier: id } as never },
+    ...(owner && { owner: { name: owner, execution: id } }),
+  })
+  return [job]
+}
 
 async function look(id: string): Promise<string[]> {
   await running().get(id)

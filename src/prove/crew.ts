@@ -30,6 +30,8 @@ export interface Crew {
   /** Has the submitter do something, with another try after a broken wire or a death, as a careful client would. */
   order(order: Order): Promise<Answer>
   readonly effects: Effect[]
+  /** The executions that their owner was asked to mark failed. */
+  readonly marks: string[]
   /** The processes that were killed. */
   readonly killed: Set<number>
   /** What no fault excuses: processes that ended by themselves, or did not stop. */
@@ -56,6 +58,7 @@ export function makeCrew(options: CrewOptions): Crew {
   const { pool, traps } = options
   const seats = new Map<string, Post>()
   const effects: Effect[] = []
+  const marks: string[] = []
   const killed = new Set<number>()
   const troubles: string[] = []
   const cleared = new Set<Post>()
@@ -88,6 +91,7 @@ export function makeCrew(options: CrewOptions): Crew {
   async function man(seat: string, role: Role): Promise<Post> {
     const member = await pool.take()
     member.onEffect = (effect) => effects.push(effect)
+    member.onMark = (execution) => marks.push(execution)
     const post = { seat, role, member, isUp: false } as { -readonly [K in keyof Post]: Post[K] }
     post.proxy = await openProxy(options.target, traps.watcherOf(post))
     seats.set(seat, post)
@@ -149,6 +153,7 @@ export function makeCrew(options: CrewOptions): Crew {
     },
     order,
     effects,
+    marks,
     killed,
     troubles,
     async stop() {

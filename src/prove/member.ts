@@ -16,6 +16,8 @@ export interface Member {
   readonly isGone: boolean
   /** Who hears of its handlers. */
   onEffect: (effect: Effect) => void
+  /** Who hears of executions that its owner marked failed. */
+  onMark: (execution: string) => void
   /** The end of what it wrote to standard error. */
   words(): string
 }
@@ -46,6 +48,7 @@ export function spawnMember(): Member {
   const ready = Promise.race([once(child, 'message'), exited])
   child.on('message', (news: News) => {
     if ('effect' in news) member.onEffect(news.effect)
+    if ('marked' in news) member.onMark(news.marked)
     if ('answer' in news) asked.get(news.id)?.(news.answer)
   })
 
@@ -80,6 +83,7 @@ export function spawnMember(): Member {
       return isGone
     },
     onEffect: () => {},
+    onMark: () => {},
     words: () => words.trim(),
   }
   return member
@@ -134,6 +138,7 @@ export function makePool(spare: number): Pool {
     },
     giveBack(member) {
       member.onEffect = () => {}
+      member.onMark = () => {}
       if (idle.length < 2 * spare && !member.isGone) idle.push(member)
       else member.kill('SIGKILL')
     },

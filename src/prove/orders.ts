@@ -5,6 +5,16 @@ import type { Effect } from './kinds.ts'
 /** What a process of a proof is. */
 export type Role = 'worker' | 'submitter' | 'migrator'
 
+/** A barrier to open, with as many parts; it expires after so many milliseconds, or never. */
+export interface BarrierOrder {
+  do: 'open'
+  id: string
+  parts: number
+  expiresMs?: number
+  /** Who owns the execution that waits, which is called like the barrier. */
+  owner?: string
+}
+
 /** What the prover may ask of one of its processes. */
 export type Order =
   | { do: 'start'; role: Role; url: string; settings: GivenSettings; module: string | undefined }
@@ -15,11 +25,14 @@ export type Order =
   | { do: 'look'; id: string }
   | { do: 'pause' }
   | { do: 'reclaim'; pid: number }
+  | BarrierOrder
+  | { do: 'arrive'; id: string; parts: number[] }
+  | { do: 'abort' | 'look-at-barrier'; id: string }
 
-/** How an order ended. */
+/** How an order ended: with the ids of jobs, or the words of barriers, that it was answered with. */
 export type Answer =
-  | { isDone: true; ids: string[] }
+  | { isDone: true; said: string[] }
   | { isDone: false; code: ErrorCode | 'unexpected'; message: string; isWire: boolean; state?: string }
 
 /** What a process tells the prover. */
-export type News = { id: number; answer: Answer } | { effect: Effect } | { isReady: true }
+export type News = { id: number; answer: Answer } | { effect: Effect } | { marked: string } | { isReady: true }

@@ -4,7 +4,7 @@ import { type Cell, playOut, type Yard } from './cell.ts'
 import { type FaultName, faultNames, isLeftToFull, senselessness } from './faults.ts'
 import { inLanes } from './lanes.ts'
 import { randomOf } from './random.ts'
-import { labelOf, type Scenario, scenarios } from './scenario.ts'
+import { labelOf, ownersOf, type Scenario, scenarios } from './scenario.ts'
 import type { Sighting } from './trap.ts'
 
 /** Where a statement can be met. */
@@ -34,7 +34,9 @@ export async function survey(
   const wrongs: string[] = []
   const found = new Map<string, Found>()
   const isEnough = () => wanted?.every((statement) => found.has(statement)) ?? false
-  await inLanes(scenarios, wanted ? 1 : lanes, async (scenario) => {
+  // whoever owns a wanted statement comes first, or the survey would stop where it is of no use
+  const order = new Set([...(wanted ?? []).flatMap(ownersOf), ...scenarios])
+  await inLanes([...order], wanted ? 1 : lanes, async (scenario) => {
     if (isEnough()) return
     const mine: string[] = []
     const quiet = { prepare: () => {}, finish: async () => {}, calm: () => undefined, judge: () => {}, wrongs: mine }
@@ -52,7 +54,8 @@ export async function survey(
 /** Notes where a statement was met, in whichever order the scenarios come to an end. */
 function meet(found: Map<string, Found>, statement: string, scenario: Scenario, sighting: Sighting): void {
   const known = found.get(statement)
-  const all = [...(known?.scenarios ?? []), scenario].sort((a, b) => scenarios.indexOf(a) - scenarios.indexOf(b))
+  const met = [...(known?.scenarios ?? []), scenario]
+  const all = [...new Set([...ownersOf(statement), ...scenarios])].filter((one) => met.includes(one))
   found.set(statement, { scenarios: all, sighting: all[0] === scenario || !known ? sighting : known.sighting })
 }
 

@@ -1,7 +1,9 @@
 import { pause } from '../service/service.ts'
+import { barriers, expiry } from './barrier-scenarios.ts'
 import type { Case } from './case.ts'
 import { eventually } from './deadline.ts'
 import type { FaultName } from './faults.ts'
+import { manned, waitMs } from './manned.ts'
 
 /** What goes on in a cell while the fault strikes. A statement is tried in the first scenario in which it occurs. */
 export interface Scenario {
@@ -10,6 +12,8 @@ export interface Scenario {
   readonly provokes: string
   /** Statements that mean more here than where they occur first, and are tried here once more. */
   readonly also?: readonly string[]
+  /** Statements that find something only here, wherever else they occur: they are tried here rather than there. */
+  readonly owns?: readonly string[]
   /** Whether it starts from a database without a schema. */
   readonly isBlank?: true
   /** Faults that must come first, or the statement would never be sent. */
@@ -27,16 +31,6 @@ export function labelOf(statement: string, { name }: Scenario): string {
 /** The statement itself, without the scenario that it is tried in. */
 export function statementOf(label: string): string {
   return label.split(mark)[0] as string
-}
-
-const waitMs = 15_000
-
-async function manned(on: Case): Promise<void> {
-  await Promise.all([
-    on.crew.fill('submitter', 'submitter'),
-    on.crew.fill('worker-1', 'worker'),
-    on.crew.fill('worker-2', 'worker'),
-  ])
 }
 
 const work: Scenario = {
@@ -180,4 +174,20 @@ const migrations: Scenario = {
 }
 
 /** All scenarios, the cheapest first. */
-export const scenarios: readonly Scenario[] = [work, join, fanOut, stop, crash, ambiguous, idle, migrations]
+export const scenarios: readonly Scenario[] = [
+  work,
+  join,
+  fanOut,
+  barriers,
+  stop,
+  expiry,
+  crash,
+  ambiguous,
+  idle,
+  migrations,
+]
+
+/** The scenarios that own a statement. */
+export function ownersOf(statement: string): Scenario[] {
+  return scenarios.filter(({ owns }) => owns?.includes(statement))
+}
