@@ -81,9 +81,6 @@ function reviving(name: string, find: typeof findAbandoned): Duty {
   }
 }
 
-const reviveAbandoned = reviving('reviveAbandoned', findAbandoned)
-const reviveHung = reviving('reviveHung', findHung)
-
 const reportStranded: Duty = {
   name: 'reportStranded',
   everyMs: 60_000,
@@ -100,16 +97,19 @@ const forget: Duty = {
   },
 }
 
-/** All duties, in the order in which a sweep runs them: a session must be ended before its jobs are abandoned. */
-export const duties: readonly Duty[] = [
+/** All duties of one reaper, in the order in which a sweep runs them: a session must be ended before its jobs are abandoned. */
+export const makeDuties = (): readonly Duty[] => [
   endSessions,
-  reviveAbandoned,
-  reviveHung,
+  reviving('reviveAbandoned', findAbandoned),
+  reviving('reviveHung', findHung),
   ...barrierDuties,
   ...ownedDuties,
   reportStranded,
   forget,
 ]
+
+/** The duties, for whoever sweeps once. */
+export const duties: readonly Duty[] = makeDuties()
 
 /** Revives what was found, or quarantines what has spent its crash budget. */
 export async function moveOn(store: Runner, found: OrphanRow[]): Promise<DutyReport> {

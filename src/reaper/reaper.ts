@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import { makeLeader } from '../leader/leader.ts'
 import { loop, type Service } from '../service/service.ts'
 import type { Runner } from '../store/store.ts'
-import { type Duty, type DutyReport, duties } from './duties.ts'
+import { type Duty, type DutyReport, makeDuties } from './duties.ts'
 
 /** What happens in a reaper, for whoever logs and counts. */
 export interface ReaperNews {
@@ -45,6 +45,7 @@ export interface Outside {
 export function makeReaper(options: { store: Runner; config: Config; news: ReaperNews; outside?: Outside }): Reaper {
   const { store, config, news, outside } = options
   const lastRunMs = new Map<Duty, number>()
+  const duties = makeDuties()
   let beatAt = new Date()
   const leader = makeLeader({
     store,
