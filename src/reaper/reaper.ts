@@ -63,15 +63,24 @@ export function makeReaper(options: { store: Runner; config: Config; news: Reape
     return performance.now() - (lastRunMs.get(duty) ?? Number.NEGATIVE_INFINITY) >= duty.everyMs
   }
 
+  // noted as it runs: what a leader that lost its trust half-way did not come to stays due
+  function noted(duty: Duty, nowMs: number): Duty {
+    return {
+      ...duty,
+      run: (...given) => {
+        lastRunMs.set(duty, nowMs)
+        return duty.run(...given)
+      },
+    }
+  }
+
   const sweeper = loop({
     async turn() {
       beatAt = new Date()
       if (leader.term() === null) return config.sweepMs
       const startedMs = performance.now()
-      const due = duties.filter(isDue)
+      const due = duties.filter(isDue).map((duty) => noted(duty, startedMs))
       const sweep = await runSweep(store, due, news, () => leader.term() !== null)
-      // a leader that lost its trust half-way has left some undone: they stay due, for whoever leads next may be itself
-      if (leader.term() !== null) for (const duty of due) lastRunMs.set(duty, startedMs)
       leader.swept(sweep.sweepMs)
       return config.sweepMs
     },
