@@ -5,8 +5,8 @@
  * windows bound that moment, both counted from the sending of the last confirmed heartbeat:
  * - the lease, after which anybody may take the jobs;
  * - the shorter `lostAfterMs`, which holds only if the session's lock is gone, and the lock can go only if our
- *   connection is cut. A cut that this side can't see (the server host dies) brings a new server, which knows that it never
- *   held the lock and waits for the lease.
+ *   connection is cut. An answer that stays out counts as a cut, for the server may have dropped us unseen. If its whole host
+ *   died, the new server knows that it never held the lock, and waits for the lease.
  * So this side aborts `abortMarginMs` before the window that applies. A process too frozen to do even that is fenced.
  */
 import { Worker } from 'node:worker_threads'
