@@ -26,6 +26,8 @@ export interface Case {
   /** Cancels or redoes; a job found in one of these states was moved by an earlier try whose answer was lost. */
   move(move: 'cancel' | 'redo', id: string, done: State[]): Promise<void>
   untilFinal(ids: string[], ms: number): Promise<void>
+  /** Waits until somebody has sent a statement. */
+  untilSent(statement: string, ms: number): Promise<void>
   jobs(): Promise<StandingRow[]>
   ask<P, Row>(statement: Statement<P, Row>, params: P): Promise<Row[]>
   readonly troubles: string[]
@@ -38,7 +40,12 @@ export function isOver(job: { state: string }): boolean {
 }
 
 /** Makes the case of a cell. */
-export function makeCase(options: { crew: Crew; url: () => string; random: Random }): Case {
+export function makeCase(options: {
+  crew: Crew
+  url: () => string
+  random: Random
+  seen: ReadonlyMap<string, unknown>
+}): Case {
   const { crew, random } = options
   const acknowledged = new Map<string, { id: string; kind: string }>()
   const troubles: string[] = []
@@ -117,6 +124,9 @@ export function makeCase(options: { crew: Crew; url: () => string; random: Rando
         ms,
         what: `jobs were final: ${ids.join(', ')}`,
       })
+    },
+    async untilSent(statement, ms) {
+      await eventually(() => options.seen.has(statement), { ms, what: `${statement} was sent` })
     },
     jobs,
     ask,

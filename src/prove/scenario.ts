@@ -1,4 +1,3 @@
-import { pause } from '../service/service.ts'
 import { barriers, expiry } from './barrier-scenarios.ts'
 import type { Case } from './case.ts'
 import { eventually } from './deadline.ts'
@@ -158,7 +157,7 @@ const idle: Scenario = {
   async run(on) {
     await manned(on)
     await on.submit('short')
-    await pause(5_500)
+    await on.untilSent('bus.probe', waitMs)
   },
 }
 
