@@ -108,7 +108,7 @@ export function makeReports(options: {
       await flush()
     },
     progress(attempt, done, total, note) {
-      if (attempt.isOver || attempt.abortedBy === 'cancelled') return
+      if (attempt.isOver) return
       const problem = progressProblem(done, total)
       if (problem) throw new TypeError(problem)
       progress.set(attempt, {
@@ -121,7 +121,7 @@ export function makeReports(options: {
     log(attempt, message, data) {
       const count = (lineCounts.get(attempt) ?? 0) + 1
       lineCounts.set(attempt, count)
-      if (attempt.isOver || attempt.abortedBy === 'cancelled' || count > mostLinesPerAttempt) return
+      if (attempt.isOver || count > mostLinesPerAttempt) return
       const isLast = count === mostLinesPerAttempt
       lines.push({
         fence: attempt.fence,
