@@ -81,12 +81,16 @@ function tellSteps(): (progress: Progress) => void {
   let told = ''
   return ({ phase, done, total, failed, last }) => {
     if (last && last.outcome.wrongs.length > 0)
-      complain(`✗ ${last.cell.statement} × ${last.cell.fault}: ${last.outcome.wrongs[0]}`)
+      complain(`${markOf(last)} ${last.cell.statement} × ${last.cell.fault}: ${last.outcome.wrongs[0]}`)
     const tenth = total === 0 ? 0 : Math.floor((10 * done) / total)
     if (told === `${phase} ${tenth}`) return
     told = `${phase} ${tenth}`
     complain(total === 0 ? phases[phase] : `${phases[phase]}: ${done} of ${total} cells, ${failed} failed`)
   }
+}
+
+function markOf({ outcome }: NonNullable<Progress['last']>): string {
+  return outcome.isOnlyLate ? 'late, to be tried again alone:' : '✗'
 }
 
 function coloured(text: string): string {

@@ -124,7 +124,7 @@ async function breakAll(
   const cells = places.flatMap((place) => ('cell' in place ? place.cell : []))
   const tried: Tried[] = []
   const report = () => {
-    const failed = tried.filter(({ outcome }) => outcome.wrongs.length > 0).length
+    const failed = tried.filter(({ outcome }) => outcome.wrongs.length > 0 && !outcome.isOnlyLate).length
     const last = tried.at(-1)
     onProgress?.({ phase: 'breaking', done: tried.length, total: cells.length, failed, ...(last && { last }) })
   }

@@ -61,6 +61,8 @@ async function cancelStubborn(on: Case): Promise<void> {
     what: 'the stubborn handler had started',
   })
   await on.move('cancel', id, ['cancelled'])
+  // it goes on for a while, and what it reports is refused; if its worker was killed, there is nothing to wait for
+  await on.untilSent('refusal.record', 1_000).catch(() => {})
 }
 
 async function redoDoomed(on: Case): Promise<void> {
