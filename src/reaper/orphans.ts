@@ -1,8 +1,8 @@
 import { ownedOrphans } from './owned-orphans.ts'
 
 /**
- * The catalogue of orphans: every way in which a job can come to a stand, declared once. Docs, metrics, `why` and `prove` derive from
- * it. A class with a duty is found and revived by the leader; the others move by themselves, and the entry says how.
+ * The catalogue of orphans: every way in which a job can come to a stand, declared once. The docs table and
+ * the names in metrics and logs derive from it. A class with a duty is found and revived by the leader; the others move by themselves, and the entry says how.
  */
 export interface OrphanClass {
   /** How it comes about. */
