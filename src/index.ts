@@ -3,12 +3,24 @@ export type { Arrived, Opened } from './barrier/owned.ts'
 export type { MarkAnswer, Owner, OwnerStatus } from './barrier/owner.ts'
 export type { Barriers, OpenBarrier, OwnedBarrier } from './engine/barriers.ts'
 export { type ConnectOptions, connect } from './engine/connect.ts'
-export type { Holdfast, ListOptions, SubmitHow } from './engine/engine.ts'
+export type { Holdfast, SubmitHow } from './engine/engine.ts'
+export type {
+  Events,
+  Group,
+  ParkedEvent,
+  Replay,
+  SubscribeOptions,
+  Subscription,
+  WatchOptions,
+} from './engine/events.ts'
 export type { FanOutProgress, Item, Straggler } from './engine/fan-outs.ts'
+export type { ListOptions } from './engine/given.ts'
 export type { Handle } from './engine/handle.ts'
 export type { Job, JobSummary, Result, TimelineEvent } from './engine/job.ts'
 export type { Working, WorkOptions } from './engine/work.ts'
 export { type ErrorCode, errorCodes, HoldfastError, PermanentError } from './errors/errors.ts'
+export type { EventContext, EventHandler } from './events/dispatch.ts'
+export type { LogEvent } from './events/event.ts'
 export {
   type AbortReason,
   type AnyJob,
@@ -21,6 +33,7 @@ export {
   type Stage,
   type StageContext,
 } from './job/define.ts'
+export { type EventType, eventTypes } from './job/event-type.ts'
 export { type Each, type FanOut, type ItemResult, isComplete, type Summary, type Tolerance } from './job/fan-out.ts'
 export type { JobId } from './job/id.ts'
 export { can, type FinalState, isFinal, type LiveState, type MoveName, type State } from './job/machine.ts'

@@ -87,8 +87,8 @@ export const addItems = statement<{ is_mine: boolean; added: number }>()(
     returning id, kind, tenant, stage
   ),
   announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
-    select ${eventOf('submit')}, id, kind, tenant, 0, stage
+    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
+    select ${eventOf('submit')}, ${target('submit')}, id, kind, tenant, 0, stage
     from added
   )
   select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken`,

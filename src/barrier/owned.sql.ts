@@ -71,8 +71,8 @@ export function firing(source: string): Sql {
     on conflict (job_id) do nothing
   ),
   fired_announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
-    select ${eventOf('submit')}, id, kind, tenant, 0, 0
+    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
+    select ${eventOf('submit')}, ${target('submit')}, id, kind, tenant, 0, 0
     from fired
   )`
 }

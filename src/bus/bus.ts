@@ -3,7 +3,7 @@ import { pause, type Service } from '../service/service.ts'
 import { connectionOptions, drop } from '../store/connection.ts'
 
 /** What a bus may carry. It only wakes: it may lose, repeat or reorder, and polling is always behind it. */
-export type Channel = 'holdfast_wake' | 'holdfast_abort'
+export type Channel = 'holdfast_wake' | 'holdfast_abort' | 'holdfast_event'
 
 /** Hears what others announce. */
 export interface Bus extends Service {

@@ -87,6 +87,13 @@ const relations: Relation[] = [
     'or a leader would lose its lease between two renewals',
   ),
   less('sweepMs', (c) => c.leaderLeaseMs, 'leaderLeaseMs', 'or a leader could lead without ever sweeping'),
+  less('readerBeatMs', (c) => c.readerLeaseMs / 2, 'readerLeaseMs / 2', 'or a living reader would lose its share'),
+  less(
+    'eventRetentionMs',
+    (c) => c.eventCapMs + 1,
+    'eventCapMs + 1',
+    'for the cap is the longest time that events are kept',
+  ),
   less('backoffBaseMs', (c) => c.backoffMaxMs + 1, 'backoffMaxMs + 1', 'for the first wait is the shortest'),
 ]
 

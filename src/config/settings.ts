@@ -166,6 +166,34 @@ export const settings = {
     max: 60_000,
     about: 'How long the owner of an execution may take to answer; at most half of `statementTimeoutMs` counts.',
   },
+  readerLeaseMs: {
+    type: 'whole',
+    default: 5_000,
+    min: 200,
+    max: 600_000,
+    about: 'How long a reader of events keeps its share of a group without a sign of life.',
+  },
+  readerBeatMs: {
+    type: 'whole',
+    default: 1_000,
+    min: 20,
+    max: 60_000,
+    about: 'How often a reader of events gives a sign of life, and looks for its share.',
+  },
+  eventRetentionMs: {
+    type: 'whole',
+    default: 30 * day,
+    min: 3_600_000,
+    max: 3_650 * day,
+    about: 'How long events are kept, if every group has read them.',
+  },
+  eventCapMs: {
+    type: 'whole',
+    default: 90 * day,
+    min: 3_600_000,
+    max: 3_650 * day,
+    about: 'How long events are kept for groups that have not read them; then they are dropped all the same, loudly.',
+  },
   logLevel: { type: 'text', default: 'info', about: 'One of fatal, error, warn, info, debug, trace, silent.' },
 } as const satisfies Record<string, Setting>
 

@@ -2,9 +2,9 @@ import { type Audit, audit } from '../audit/audit.ts'
 import type { Owner } from '../barrier/owner.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
-import { type AnyJob, type InputOf, isName, type JobDefinition } from '../job/define.ts'
-import { type JobId, parseJobId } from '../job/id.ts'
-import { isState, type State } from '../job/machine.ts'
+import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
+import type { JobId } from '../job/id.ts'
+import type { State } from '../job/machine.ts'
 import { boundOf } from '../reaper/bound.ts'
 import type { Service } from '../service/service.ts'
 import type { Queryable, Store } from '../store/store.ts'
@@ -13,12 +13,14 @@ import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
+import { type Events, makeEvents } from './events.ts'
 import { type FanOutProgress, fanOutsOf, type Item, listItems, listStragglers, type Straggler } from './fan-outs.ts'
+import { filterOf, idOf, known, type ListOptions, queueOf, textOf } from './given.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
 import type { Log } from './log.ts'
 import { type Metrics, makeMetrics } from './metrics.ts'
-import { getJob, jobTimeline, type ListFilter, listJobs, listKinds, pauseQueue, stateOf } from './read.sql.ts'
+import { getJob, jobTimeline, listJobs, listKinds, pauseQueue, stateOf } from './read.sql.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeResults } from './results.ts'
 import { makeWorking, type Working, type WorkOptions } from './work.ts'
@@ -27,20 +29,6 @@ import { makeWorking, type Working, type WorkOptions } from './work.ts'
 export interface SubmitHow extends SubmitOptions {
   /** A `pg` client inside a transaction, or fromKysely(trx), or fromDrizzle(tx): the job exists if and only if it commits. */
   tx?: Queryable
-}
-
-/** Which jobs to list. */
-export interface ListOptions {
-  kind?: string
-  queue?: string
-  tenant?: string
-  state?: State | State[]
-  /** Whether the items of fan-outs are listed too. Default: no. */
-  items?: boolean
-  /** Only jobs submitted before this one: the last id of the page before. */
-  before?: string
-  /** Default 50, at most 1000. */
-  limit?: number
 }
 
 /** A kind, as the last worker that knows it has registered it. */
@@ -76,6 +64,8 @@ export interface Holdfast {
     id: string,
     options?: { state?: State; after?: { stage: number; position: number }; limit?: number },
   ): Promise<Item[]>
+  /** The log of changes: durable groups of readers, and looking on. */
+  readonly events: Events
   /** Barriers of their own, for executions that another system owns. */
   readonly barrier: Barriers
   /** The items of a job that have been at work the longest. */
@@ -196,7 +186,9 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   }
 
   let closing: Promise<void> | undefined
+  const events = makeEvents(parts, begin)
   return {
+    events,
     config,
     url: parts.url,
     barrier,
@@ -246,52 +238,5 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
       closing ??= close()
       return closing
     },
-  }
-}
-
-function known<J extends AnyJob>(job: J): J {
-  if (typeof job === 'object' && job !== null && Array.isArray((job as AnyJob).stages)) return job
-  throw new HoldfastError(
-    'unknown_kind',
-    `Submit takes what defineJob returned, not ${JSON.stringify(job) ?? String(job)}.`,
-  )
-}
-
-function idOf(word: string): JobId {
-  const id = typeof word === 'string' ? parseJobId(word) : null
-  if (!id)
-    throw new HoldfastError(
-      'id_invalid',
-      `${JSON.stringify(word)} is not a job id; one looks like 01890a5d-ac96-774b-bcce-b302099a8057.`,
-    )
-  return id
-}
-
-/** A text from outside as a parameter: null if none was given. Postgres can't hold every text that JavaScript can. */
-function textOf(option: string, text: string | undefined): string | null {
-  if (text === undefined) return null
-  if (typeof text === 'string' && !text.includes('\0')) return text
-  throw new HoldfastError('option_invalid', `The option ${option} must be a text without NUL characters.`)
-}
-
-function queueOf(name: string): string {
-  if (isName(name)) return name
-  throw new HoldfastError('option_invalid', `${JSON.stringify(name)} cannot be the name of a queue.`)
-}
-
-function filterOf({ kind, queue, tenant, state, items = false, before, limit = 50 }: ListOptions): ListFilter {
-  const states = state === undefined ? null : [state].flat()
-  const odd = states?.find((word) => !isState(word))
-  if (odd !== undefined) throw new HoldfastError('option_invalid', `${JSON.stringify(odd)} is not a state of a job.`)
-  if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
-    throw new HoldfastError('option_invalid', `The option limit must be a whole number from 1 to 1000, not ${limit}.`)
-  return {
-    kind: textOf('kind', kind),
-    queue: textOf('queue', queue),
-    tenant: textOf('tenant', tenant),
-    states,
-    hasItems: items === true,
-    before: before === undefined ? null : idOf(before),
-    limit,
   }
 }

@@ -42,6 +42,12 @@ export const metricTable = {
   },
   holdfast_sweep_seconds: { type: 'histogram', labels: [], help: 'How long a sweep took.' },
   holdfast_sweep_failures_total: { type: 'counter', labels: ['duty'], help: 'Duties that failed as a whole.' },
+  holdfast_events_handled_total: { type: 'counter', labels: ['group'], help: 'Events handled by this process.' },
+  holdfast_events_parked_total: {
+    type: 'counter',
+    labels: ['group'],
+    help: 'Events put aside because their group could not handle them.',
+  },
   holdfast_orphan_failures_total: { type: 'counter', labels: [], help: 'Orphans that could not be moved.' },
 } as const satisfies Record<
   string,

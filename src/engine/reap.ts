@@ -1,5 +1,6 @@
 import { messageOf } from '../errors/errors.ts'
 import { type DutyReport, duties, type Orphan } from '../reaper/duties.ts'
+import { logDuties } from '../reaper/log-duties.ts'
 import { ownerDuties } from '../reaper/owner-duties.ts'
 import { makeReaper, type Reaper, type ReaperNews, runSweep, type Sweep } from '../reaper/reaper.ts'
 import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
@@ -10,7 +11,11 @@ export function makeEngineReaper(parts: EngineParts): Reaper {
   const { store, aside, owners, config } = parts
   // whoever arms a barrier while it is marked waits for the mark, and must not give up before it is over
   const timeoutMs = Math.min(config.ownerTimeoutMs, config.statementTimeoutMs / 2)
-  const outside = { duties: ownerDuties({ store: aside, owners, timeoutMs }), news: outsideNews(parts) }
+  const log = logDuties({ retentionMs: config.eventRetentionMs, capMs: config.eventCapMs })
+  const outside = {
+    duties: [...ownerDuties({ store: aside, owners, timeoutMs }), ...log],
+    news: outsideNews(parts),
+  }
   return makeReaper({ store, config, news: reaperNews(parts), outside })
 }
 
@@ -101,6 +106,7 @@ function tellReport(parts: EngineParts, report: DutyReport): void {
   }
   for (const { isError, ...facts } of report.skipped)
     log[isError ? 'error' : 'debug'](facts, 'a barrier was left as it is')
+  for (const { isError, message, facts } of report.notes) log[isError ? 'error' : 'info'](facts, message)
   for (const { queue, kind, waiting_ms } of report.stranded)
     log.warn({ queue, kind, waitingMs: Math.round(waiting_ms) }, 'jobs wait for a kind that no living worker knows')
 }

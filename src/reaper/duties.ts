@@ -31,6 +31,13 @@ export interface Skipped {
   isError: boolean
 }
 
+/** Something to be told, about no orphan. */
+export interface Note {
+  isError: boolean
+  message: string
+  facts: Record<string, unknown>
+}
+
 /** What one run of a duty did. */
 export interface DutyReport {
   revived: Orphan[]
@@ -42,6 +49,7 @@ export interface DutyReport {
   failed: FailedRow[]
   /** What was looked at and left alone. */
   skipped: Skipped[]
+  notes: Note[]
   /** Whether there may be more than one batch holds. */
   isFull: boolean
 }

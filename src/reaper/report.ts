@@ -10,6 +10,7 @@ export function report(part: Partial<DutyReport>): DutyReport {
     healed: [],
     failed: [],
     skipped: [],
+    notes: [],
     isFull: false,
     ...part,
   }

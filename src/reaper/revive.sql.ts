@@ -115,8 +115,8 @@ export const reviveJobs = statement<{ id: string }>()(
     returning job.id, job.kind, job.tenant, job.attempt, job.stage, job.crashes, mine.rung, mine.lost_ms
   ),
   announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, attempt, stage, data)
-    select ${eventOf('revive')}, id, kind, tenant, attempt, stage,
+    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage, data)
+    select ${eventOf('revive')}, ${target('revive')}, id, kind, tenant, attempt, stage,
       json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes)
     from back
   )

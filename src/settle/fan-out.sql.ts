@@ -52,13 +52,13 @@ export const fanOutJobs = statement<Moved>()(
     returning barrier.id, barrier.stopped_at is not null and barrier.joined_at is null as is_stopped
   ),
   announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
-    select told.type, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage, json_build_object('items', total)
+    insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
+    select told.type, told.state, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage, json_build_object('items', total)
     from moved
     cross join lateral (
-      select ${eventOf('fanOut')} as type, 1 as place
+      select ${eventOf('fanOut')} as type, ${target('fanOut')} as state, 1 as place
       union all
-      select ${eventOf('join')}, 2 where moved.is_joined
+      select ${eventOf('join')}, ${target('join')}, 2 where moved.is_joined
     ) as told
     order by told.place
   )

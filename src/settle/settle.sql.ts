@@ -103,8 +103,8 @@ export const advanceJobs = statement<Moved>()(
     returning job.id, job.kind, job.tenant, job.attempt, job.stage - 1 as stage, mine.output, mine.name
   ),
   announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage)
-    select ${eventOf('advance')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage
+    insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage)
+    select ${eventOf('advance')}, ${target('advance')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage
     from gone
   )${storeOutputs}
   select id, attempt, ${wakeIdle} as woken
@@ -127,8 +127,8 @@ export const retryJobs = statement<Moved>()(
     returning job.id, job.kind, job.tenant, job.attempt, job.stage, mine.error, job.run_at
   ),
   announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
-    select ${eventOf('retry')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage,
+    insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
+    select ${eventOf('retry')}, ${target('retry')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage,
       json_build_object('error', error::json, 'runAt', run_at)
     from back
   )
@@ -152,8 +152,8 @@ export const releaseJobs = statement<Moved>()(
     returning job.id, job.kind, job.tenant, job.attempt, job.stage
   ),
   announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage)
-    select ${eventOf('release')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage
+    insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage)
+    select ${eventOf('release')}, ${target('release')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage
     from back
   )
   select id, attempt, ${wakeIdle} as woken

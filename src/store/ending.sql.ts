@@ -49,8 +49,8 @@ export function ending({
     from gone
   ),
   announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
-    select ${eventOf(move)}, id, kind, tenant, session_id, attempt, stage, ${data}
+    insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
+    select ${eventOf(move)}, ${state}, id, kind, tenant, session_id, attempt, stage, ${data}
     from gone
   ),
   counted as (
@@ -90,8 +90,8 @@ export function joining(source: string): Sql {
     returning job.id, job.kind, job.tenant, job.attempt, job.stage
   ),
   join_announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
-    select ${eventOf('join')}, id, kind, tenant, attempt, stage
+    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
+    select ${eventOf('join')}, ${target('join')}, id, kind, tenant, attempt, stage
     from joined
   )`
 }

@@ -41,8 +41,8 @@ export const submitJobs = statement<{ id: string }>()(
     from accepted
   ),
   announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
-    select ${eventOf('submit')}, id, kind, tenant, 0, 0
+    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
+    select ${eventOf('submit')}, ${target('submit')}, id, kind, tenant, 0, 0
     from accepted
   )
   insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at)
@@ -144,8 +144,8 @@ export const redoJobs = statement<{ id: string }>()(
     where barrier.id = touched.id and not (${p.isFromStart}::boolean and parent.id is not null)
   ),
   announced as (
-    insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
-    select ${eventOf('redo')}, id, kind, tenant, attempt, from_stage
+    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
+    select ${eventOf('redo')}, ${target('redo')}, id, kind, tenant, attempt, from_stage
     from back
   )
   insert into holdfast.live_job (id, kind, queue, tenant, state, stage, attempt, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part, is_flawed)

@@ -1,0 +1,264 @@
+import { HoldfastError, messageOf } from '../errors/errors.ts'
+import type { EventHandler } from '../events/dispatch.ts'
+import { eventOf, type LogEvent } from '../events/event.ts'
+import { openGroup } from '../events/group.sql.ts'
+import { forgetGroup, type GroupRow, listGroups, rewindGroup } from '../events/groups.sql.ts'
+import { placeAtTime } from '../events/log.sql.ts'
+import { listParked, type ParkedRow, replayParked } from '../events/parked.sql.ts'
+import { makeSubscription, type SubscriptionNews } from '../events/subscription.ts'
+import { tail } from '../events/tail.ts'
+import { makeTide } from '../events/tide.ts'
+import { makeWakeups } from '../events/wakeups.ts'
+import { isName } from '../job/define.ts'
+import { typesOf } from '../job/event-type.ts'
+import type { Service } from '../service/service.ts'
+import { isConnectionError } from '../store/connection.ts'
+import type { EngineParts } from './engine.ts'
+import { idOf, textOf } from './given.ts'
+
+/** How to read for a group. */
+export interface SubscribeOptions {
+  /** Which events: `'job.*'`, `'job.failed'`, several in a list. Default: all. The latest subscriber decides for its group. */
+  types?: string | readonly string[]
+  /** Where a group that does not exist yet begins. Default: now. */
+  from?: 'now' | 'beginning'
+  /** How many readers may work at once; events of one job are always in one partition. Default 1, at most 64. Fixed once the group exists. */
+  partitions?: number
+  /** How long the handler may take with one event. Default 30 s. */
+  timeoutMs?: number
+  /** How often an event may fail before it is parked. Default 5. */
+  failures?: number
+  /** The wait after the first failure; it grows fourfold with each. Default 100 ms. */
+  backoffMs?: number
+}
+
+/** Reading that goes on. */
+export interface Subscription {
+  /** Lets the handler finish what it has begun, and the rest to others. */
+  stop(): Promise<void>
+}
+
+/** A group of readers. */
+export interface Group {
+  name: string
+  /** The types that it reads; null for all. */
+  types: string[] | null
+  partitions: number
+  createdAt: Date
+  /** Everything up to this place in the log is handled, in every partition. */
+  seq: number
+  /** Living readers, and how many partitions they hold. */
+  readers: number
+  held: number
+  parked: number
+  /** How many places of the log it is behind, and how old the oldest event is that it has not handled. */
+  behind: number
+  behindMs: number
+  /** What fails at this moment. */
+  failing: { seq: number; failures: number; error: string }[]
+}
+
+/** An event that a group has put aside because it could not handle it. */
+export interface ParkedEvent {
+  event: LogEvent
+  error: string
+  failures: number
+  parkedAt: Date
+  /** When somebody asked for it to be handled once more; null if nobody did. */
+  replayAt: Date | null
+}
+
+/** What to replay: parked events (one or all), or everything from a place in the log on. */
+export type Replay = { parked: number | 'all' } | { from: 'beginning' | 'now' | Date | number }
+
+/** What to look at. */
+export interface WatchOptions {
+  types?: string | readonly string[]
+  tenant?: string
+  job?: string
+  /** Begin behind this place in the log. */
+  after?: number
+  /** Begin so many events back. Default 0: only what comes. */
+  back?: number
+  /** Whether to go on with what comes. Default true. */
+  follow?: boolean
+  signal?: AbortSignal
+  /** Behind by more places than this, the rest is passed over. */
+  mostBehind?: number
+  onSkipped?: (count: number) => void
+}
+
+/** The log of changes. */
+export interface Events {
+  /** Reads for a group: durable, at least once, in order per job, each event by one process at a time. */
+  subscribe(group: string, options: SubscribeOptions, handler: EventHandler): Promise<Subscription>
+  groups(): Promise<Group[]>
+  parked(group: string, options?: { after?: number; limit?: number }): Promise<ParkedEvent[]>
+  /** Has parked events handled once more, or sends the group to another place in the log. Answers how many events or partitions that were. */
+  replay(group: string, what: Replay): Promise<number>
+  /** Forgets a group; the log is kept for it no more. */
+  forget(group: string): Promise<void>
+  /** Looks on without a group: in order, from now or from a place in the log. */
+  watch(options?: WatchOptions): AsyncGenerator<LogEvent>
+}
+
+/** Makes the events of an engine. `begin` starts what the engine stops in the end. */
+export function makeEvents(parts: EngineParts, begin: <S extends Service>(service: S) => Promise<S>): Events {
+  const { store, config, log } = parts
+  const wakeups = makeWakeups({
+    url: parts.url,
+    isPooled: config.pooled,
+    onTrouble: (error) => log.debug({ reason: messageOf(error) }, 'wake-ups for events are lost; polling'),
+  })
+
+  async function subscribe(group: string, options: SubscribeOptions, handler: EventHandler): Promise<Subscription> {
+    const { from = 'now', partitions = 1, timeoutMs = 30_000, failures = 5, backoffMs = 100 } = options
+    if (typeof handler !== 'function') refuse('subscribe takes a handler: a function of one event.')
+    if (from !== 'now' && from !== 'beginning')
+      refuse(`from must be 'now' or 'beginning', not ${JSON.stringify(from)}.`)
+    whole('partitions', partitions, 64)
+    whole('timeoutMs', timeoutMs, 86_400_000)
+    whole('failures', failures, 100)
+    whole('backoffMs', backoffMs, 3_600_000)
+    const name = nameOf(group)
+    const seq = from === 'beginning' ? 0 : (await makeTide(store).look()).safe
+    const [opened] = await store.run(openGroup, { group: name, types: given(options.types), partitions, seq })
+    if (opened?.partitions !== partitions)
+      throw new HoldfastError(
+        'group_invalid',
+        `The group ${name} has ${opened?.partitions} partitions, not ${partitions}, and that cannot change. Subscribe with ${opened?.partitions}, or forget the group first.`,
+      )
+    return begin(
+      makeSubscription({
+        store,
+        wakeups,
+        group: name,
+        handler,
+        timeoutMs,
+        most: failures,
+        backoff: { baseMs: backoffMs, maxMs: 30_000, factor: 4 },
+        batchSize: 1_000,
+        pollMs: config.pollMs,
+        leaseMs: config.readerLeaseMs,
+        beatMs: config.readerBeatMs,
+        news: newsOf(parts, name),
+      }),
+    )
+  }
+
+  async function placeOf(from: 'beginning' | 'now' | Date | number): Promise<number> {
+    if (from === 'beginning') return 0
+    if (typeof from === 'number' && Number.isSafeInteger(from) && from >= 0) return from
+    const { safe } = await makeTide(store).look()
+    if (from === 'now') return safe
+    if (!(from instanceof Date) || Number.isNaN(from.getTime()))
+      refuse(`from must be 'beginning', 'now', a Date or a place in the log, not ${JSON.stringify(from)}.`)
+    const [place] = await store.run(placeAtTime, { at: from as Date, upTo: safe })
+    return place?.seq ?? safe
+  }
+
+  /** Asked only after the write found nothing: before it, the answer may change. */
+  async function mustExist(group: string): Promise<void> {
+    if ((await store.run(listGroups, {})).some(({ name }) => name === group)) return
+    throw new HoldfastError('group_not_found', `There is no group ${JSON.stringify(group)}.`)
+  }
+
+  return {
+    subscribe,
+    groups: async () => (await store.run(listGroups, {})).map(groupOf),
+    async parked(group, { after = 0, limit = 100 } = {}) {
+      const rows = await store.run(listParked, { group: nameOf(group), after, limit: Math.min(1000, limit) })
+      if (rows.length === 0) await mustExist(group)
+      return rows.map(parkedOf)
+    },
+    async replay(group, what) {
+      const name = nameOf(group)
+      const touched =
+        'parked' in what
+          ? await store.run(replayParked, { group: name, seq: what.parked === 'all' ? null : what.parked })
+          : await store.run(rewindGroup, { group: name, seq: await placeOf(what.from) })
+      if (touched.length === 0) await mustExist(name)
+      return touched.length
+    },
+    async forget(group) {
+      const gone = await store.run(forgetGroup, { group: nameOf(group) })
+      if (gone.length === 0) await mustExist(group)
+    },
+    watch: (options = {}) =>
+      tail(store, wakeups, {
+        types: given(options.types),
+        tenant: textOf('tenant', options.tenant),
+        jobId: options.job === undefined ? null : idOf(options.job),
+        after: options.after ?? null,
+        back: options.back ?? 0,
+        follows: options.follow ?? true,
+        signal: options.signal ?? new AbortController().signal,
+        mostBehind: options.mostBehind ?? Number.POSITIVE_INFINITY,
+        onSkipped: options.onSkipped ?? (() => {}),
+      }),
+  }
+}
+
+/** The types that were asked for; null for all. */
+function given(types: string | readonly string[] | undefined): string[] | null {
+  if (types === undefined || types === '*') return null
+  const found = typesOf([types].flat())
+  if ('types' in found) return found.types
+  throw new HoldfastError(
+    'event_type_unknown',
+    `There is no event of type ${JSON.stringify(found.unknown)}; the reference lists all (docs/reference/events.md), and job.* means those of jobs.`,
+  )
+}
+
+function nameOf(group: string): string {
+  if (isName(group)) return group
+  throw new HoldfastError(
+    'group_invalid',
+    `${JSON.stringify(group)} cannot be the name of a group: up to 100 letters, digits and any of _ . : -`,
+  )
+}
+
+function whole(option: string, value: number, max: number): void {
+  if (!Number.isInteger(value) || value < 1 || value > max)
+    refuse(`${option} must be a whole number from 1 to ${max}, not ${JSON.stringify(value)}.`)
+}
+
+function refuse(rule: string): never {
+  throw new HoldfastError('option_invalid', `The option ${rule}`)
+}
+
+function newsOf({ log, metrics }: EngineParts, group: string): SubscriptionNews {
+  return {
+    handled: (count) => metrics.add('holdfast_events_handled_total', { group }, count),
+    failed: (seq, failures, error) =>
+      log.warn({ group, seq, failures, reason: error }, 'an event could not be handled'),
+    parked(seq, error) {
+      metrics.add('holdfast_events_parked_total', { group })
+      log.error({ group, seq, reason: error }, 'an event was parked; the group goes on without it')
+    },
+    heldBack: (forMs) =>
+      log.warn(
+        { group, forMs: Math.round(forMs) },
+        'a transaction has been writing for long; events behind it must wait until it ends',
+      ),
+    trouble(error) {
+      if (isConnectionError(error))
+        log.warn({ group, reason: messageOf(error) }, 'the database is out of reach; trying again')
+      else log.error({ group, err: error }, 'trouble in a reader of events')
+    },
+  }
+}
+
+function groupOf({ created_at, behind_ms, failing, ...row }: GroupRow): Group {
+  return { ...row, createdAt: created_at, behindMs: behind_ms, failing: failing ?? [] }
+}
+
+function parkedOf({ event, error, failures, parked_at, replay_at }: ParkedRow): ParkedEvent {
+  return {
+    event: eventOf({ ...event, at: new Date(event.at) }),
+    error,
+    failures,
+    parkedAt: parked_at,
+    replayAt: replay_at,
+  }
+}

@@ -1,0 +1,70 @@
+import { HoldfastError } from '../errors/errors.ts'
+import { type AnyJob, isName } from '../job/define.ts'
+import { type JobId, parseJobId } from '../job/id.ts'
+import { isState, type State } from '../job/machine.ts'
+import type { ListFilter } from './read.sql.ts'
+
+/** Which jobs to list. */
+export interface ListOptions {
+  kind?: string
+  queue?: string
+  tenant?: string
+  state?: State | State[]
+  /** Whether the items of fan-outs are listed too. Default: no. */
+  items?: boolean
+  /** Only jobs submitted before this one: the last id of the page before. */
+  before?: string
+  /** Default 50, at most 1000. */
+  limit?: number
+}
+
+/** The definition, if it is one. */
+export function known<J extends AnyJob>(job: J): J {
+  if (typeof job === 'object' && job !== null && Array.isArray((job as AnyJob).stages)) return job
+  throw new HoldfastError(
+    'unknown_kind',
+    `Submit takes what defineJob returned, not ${JSON.stringify(job) ?? String(job)}.`,
+  )
+}
+
+/** The id of a job, if the word is one. */
+export function idOf(word: string): JobId {
+  const id = typeof word === 'string' ? parseJobId(word) : null
+  if (!id)
+    throw new HoldfastError(
+      'id_invalid',
+      `${JSON.stringify(word)} is not a job id; one looks like 01890a5d-ac96-774b-bcce-b302099a8057.`,
+    )
+  return id
+}
+
+/** A text from outside as a parameter: null if none was given. Postgres can't hold every text that JavaScript can. */
+export function textOf(option: string, text: string | undefined): string | null {
+  if (text === undefined) return null
+  if (typeof text === 'string' && !text.includes('\0')) return text
+  throw new HoldfastError('option_invalid', `The option ${option} must be a text without NUL characters.`)
+}
+
+/** The name of a queue, if it can be one. */
+export function queueOf(name: string): string {
+  if (isName(name)) return name
+  throw new HoldfastError('option_invalid', `${JSON.stringify(name)} cannot be the name of a queue.`)
+}
+
+/** What to list, checked. */
+export function filterOf({ kind, queue, tenant, state, items = false, before, limit = 50 }: ListOptions): ListFilter {
+  const states = state === undefined ? null : [state].flat()
+  const odd = states?.find((word) => !isState(word))
+  if (odd !== undefined) throw new HoldfastError('option_invalid', `${JSON.stringify(odd)} is not a state of a job.`)
+  if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
+    throw new HoldfastError('option_invalid', `The option limit must be a whole number from 1 to 1000, not ${limit}.`)
+  return {
+    kind: textOf('kind', kind),
+    queue: textOf('queue', queue),
+    tenant: textOf('tenant', tenant),
+    states,
+    hasItems: items === true,
+    before: before === undefined ? null : idOf(before),
+    limit,
+  }
+}

@@ -1,0 +1,167 @@
+import { raw, sql, statement } from '../store/sql.ts'
+
+/** The fence of a reader: its writes about a cursor count only while the cursor's term is this one. */
+export interface CursorFence {
+  group: string
+  partition: number
+  readerId: string
+  term: number
+}
+
+const isMine = (p: CursorFence) =>
+  sql`group_name = ${p.group} and partition = ${p.partition}::smallint and reader_id = ${p.readerId}::uuid and term = ${p.term}::bigint`
+
+/** From this many dead readers on, events are read one by one. */
+export const carefulAfter = 2
+
+/** Makes a group with its cursors, or changes what an existing one wants to read. Answers how many partitions it has. */
+export const openGroup = statement<{ partitions: number }>()(
+  'group.open',
+  (p: { group: string; types: string[] | null; partitions: number; seq: number }) => sql`
+  with opened as (
+    insert into holdfast.event_group (name, types, partitions)
+    values (${p.group}, ${p.types}::text[], ${p.partitions}::smallint)
+    on conflict (name) do update set types = excluded.types
+    returning name, partitions
+  ),
+  cursors as (
+    insert into holdfast.event_cursor (group_name, partition, seq)
+    select name, number - 1, ${p.seq}::bigint
+    from opened
+    cross join generate_series(1, opened.partitions) as number
+    on conflict (group_name, partition) do nothing
+  )
+  select partitions
+  from opened`,
+)
+
+/** Takes up a reader. */
+export const openReader = statement<never>()(
+  'reader.open',
+  (p: { readerId: string; group: string; host: string; pid: number; leaseMs: number }) => sql`
+  insert into holdfast.event_reader (id, group_name, host, pid, lease_until)
+  values (${p.readerId}::uuid, ${p.group}, ${p.host}, ${p.pid}::int, now() + ${p.leaseMs}::float8 * interval '1 ms')`,
+)
+
+/** Renews the lease of a reader, and says among how many the group is shared. No row back: the lease ran out, and others may read. */
+export const renewReader = statement<{ readers: number; partitions: number }>()(
+  'reader.renew',
+  (p: { readerId: string; group: string; leaseMs: number }) => sql`
+  update holdfast.event_reader
+  set lease_until = now() + ${p.leaseMs}::float8 * interval '1 ms'
+  where id = ${p.readerId}::uuid and lease_until > now()
+    and exists (select from holdfast.event_group where name = ${p.group})
+  returning
+    (select count(*) from holdfast.event_reader as other where other.group_name = ${p.group} and other.lease_until > now()) as readers,
+    (select partitions from holdfast.event_group where name = ${p.group}) as partitions`,
+)
+
+/** Lets all cursors of a reader go, and forgets it. */
+export const closeReader = statement<never>()(
+  'reader.close',
+  (p: { readerId: string; group: string }) => sql`
+  with freed as (
+    update holdfast.event_cursor
+    set reader_id = null, wants_wake = false
+    where group_name = ${p.group} and reader_id = ${p.readerId}::uuid
+  )
+  delete from holdfast.event_reader
+  where id = ${p.readerId}::uuid`,
+)
+
+/** Forgets readers that died long ago. */
+export const forgetReaders = statement<{ id: string }>()(
+  'reader.forget',
+  (p: { olderThanMs: number; limit: number }) => sql`
+  delete from holdfast.event_reader
+  where id in (
+    select id
+    from holdfast.event_reader
+    where lease_until < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+    limit ${p.limit}
+  )
+  returning id`,
+)
+
+/** A cursor that was claimed. */
+export interface ClaimedCursor {
+  partition: number
+  seq: number
+  term: number
+  crashes: number
+  careful_until: number
+}
+
+/** Claims cursors that nobody reads from: let go by their reader, or held by one whose lease ran out, which then counts as a crash. */
+export const claimCursors = statement<ClaimedCursor>()(
+  'cursor.claim',
+  (p: { group: string; readerId: string; limit: number; careful: number }) => sql`
+  with free as (
+    select cursor.group_name, cursor.partition
+    from holdfast.event_cursor as cursor
+    where cursor.group_name = ${p.group}
+      and not exists (select from holdfast.event_reader as reader where reader.id = cursor.reader_id and reader.lease_until > now())
+      and exists (select from holdfast.event_reader as reader where reader.id = ${p.readerId}::uuid and reader.lease_until > now())
+    order by cursor.partition
+    limit ${p.limit}
+    for update of cursor skip locked
+  )
+  update holdfast.event_cursor as cursor
+  set term = cursor.term + 1, reader_id = ${p.readerId}::uuid, wants_wake = false,
+    crashes = case when cursor.reader_id is null then cursor.crashes else cursor.crashes + 1 end,
+    careful_until = case when cursor.reader_id is not null and cursor.crashes + 1 = ${raw(String(carefulAfter))}
+      then cursor.seq + ${p.careful}::bigint else cursor.careful_until end
+  from free
+  where cursor.group_name = free.group_name and cursor.partition = free.partition
+  returning cursor.partition, cursor.seq, cursor.term, cursor.crashes, cursor.careful_until`,
+)
+
+/** Lets one cursor go, so that another reader can have it. */
+export const releaseCursor = statement<never>()(
+  'cursor.release',
+  (p: CursorFence) => sql`
+  update holdfast.event_cursor
+  set reader_id = null, wants_wake = false
+  where ${isMine(p)}`,
+)
+
+const moved = sql`moved_at = now(), failing_seq = null, failures = 0, error = null`
+const crashesAt = (seq: number) =>
+  sql`case when ${seq}::bigint >= careful_until then 0 else least(crashes, ${raw(String(carefulAfter))}) end`
+
+/** Moves a cursor on, after what lies before it was handled. No row back: another reader has it. */
+export const moveCursor = statement<{ seq: number }>()(
+  'cursor.move',
+  (p: CursorFence & { seq: number; wantsWake: boolean }) => sql`
+  update holdfast.event_cursor
+  set seq = ${p.seq}::bigint, wants_wake = ${p.wantsWake}::boolean, crashes = ${crashesAt(p.seq)}, ${moved}
+  where ${isMine(p)}
+  returning seq`,
+)
+
+/** Notes that an event fails, for whoever asks what a group waits for. */
+export const noteFailure = statement<{ seq: number }>()(
+  'cursor.fail',
+  (p: CursorFence & { failingSeq: number; failures: number; error: string }) => sql`
+  update holdfast.event_cursor
+  set failing_seq = ${p.failingSeq}::bigint, failures = ${p.failures}::smallint, error = ${p.error}
+  where ${isMine(p)}
+  returning seq`,
+)
+
+/** Puts an event aside that its group can't handle, and moves the cursor past it. No row back: another reader has it. */
+export const parkEvent = statement<{ seq: number }>()(
+  'event.park',
+  (p: CursorFence & { seq: number; event: string; failures: number; error: string }) => sql`
+  with past as (
+    update holdfast.event_cursor
+    set seq = ${p.seq}::bigint, crashes = ${crashesAt(p.seq)}, ${moved}
+    where ${isMine(p)}
+    returning group_name, partition, seq
+  )
+  insert into holdfast.parked_event as parked (group_name, seq, partition, event, error, failures)
+  select group_name, seq, partition, ${p.event}::json, ${p.error}, ${p.failures}::smallint
+  from past
+  on conflict (group_name, seq) do update set error = excluded.error, failures = parked.failures + excluded.failures, parked_at = now(), replay_at = null
+  returning seq`,
+)

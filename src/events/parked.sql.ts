@@ -1,0 +1,74 @@
+import { sql, statement } from '../store/sql.ts'
+import type { EventRow } from './event.ts'
+import type { CursorFence } from './group.sql.ts'
+
+/** An event that was put aside, with what went wrong. */
+export interface ParkedRow {
+  seq: number
+  partition: number
+  event: Omit<EventRow, 'at'> & { at: string }
+  error: string
+  failures: number
+  parked_at: Date
+  replay_at: Date | null
+}
+
+const columns = sql`seq, partition, event, error, failures, parked_at, replay_at`
+
+/** The parked events of a group, oldest first. */
+export const listParked = statement<ParkedRow>()(
+  'parked.list',
+  (p: { group: string; after: number; limit: number }) => sql`
+  select ${columns}
+  from holdfast.parked_event
+  where group_name = ${p.group} and seq > ${p.after}::bigint
+  order by seq
+  limit ${p.limit}`,
+)
+
+/** Asks for parked events to be handled once more: one, or all of the group. */
+export const replayParked = statement<{ seq: number; woken: null }>()(
+  'parked.replay',
+  (p: { group: string; seq: number | null }) => sql`
+  update holdfast.parked_event
+  set replay_at = now()
+  where group_name = ${p.group} and (${p.seq}::bigint is null or seq = ${p.seq})
+  returning seq, pg_notify('holdfast_event', '') as woken`,
+)
+
+/** Parked events of a partition that somebody wants handled once more. */
+export const dueParked = statement<ParkedRow>()(
+  'parked.due',
+  (p: { group: string; partition: number; limit: number }) => sql`
+  select ${columns}
+  from holdfast.parked_event
+  where group_name = ${p.group} and partition = ${p.partition}::smallint and replay_at is not null
+  order by seq
+  limit ${p.limit}`,
+)
+
+const stillMine = (p: CursorFence) => sql`exists (
+    select
+    from holdfast.event_cursor as cursor
+    where cursor.group_name = ${p.group} and cursor.partition = ${p.partition}::smallint
+      and cursor.reader_id = ${p.readerId}::uuid and cursor.term = ${p.term}::bigint
+  )`
+
+/** Forgets a parked event that was handled after all. */
+export const unparkEvent = statement<{ seq: number }>()(
+  'parked.handled',
+  (p: CursorFence & { seq: number }) => sql`
+  delete from holdfast.parked_event
+  where group_name = ${p.group} and seq = ${p.seq}::bigint and ${stillMine(p)}
+  returning seq`,
+)
+
+/** Keeps a parked event that failed again. */
+export const keepParked = statement<{ seq: number }>()(
+  'parked.failed',
+  (p: CursorFence & { seq: number; failures: number; error: string }) => sql`
+  update holdfast.parked_event
+  set replay_at = null, parked_at = now(), error = ${p.error}, failures = failures + ${p.failures}::smallint
+  where group_name = ${p.group} and seq = ${p.seq}::bigint and ${stillMine(p)}
+  returning seq`,
+)

@@ -1,0 +1,69 @@
+import { pause } from '../service/service.ts'
+import type { Runner } from '../store/store.ts'
+import { eventOf, type LogEvent } from './event.ts'
+import { browseEvents, placeBeforeEnd } from './log.sql.ts'
+import { makeTide } from './tide.ts'
+import type { Wakeups } from './wakeups.ts'
+
+/** What to follow. */
+export interface TailOptions {
+  types: string[] | null
+  tenant: string | null
+  jobId: string | null
+  /** Begin behind this place in the log. */
+  after: number | null
+  /** Begin so many events before the end. */
+  back: number
+  /** Whether to go on with what comes. */
+  follows: boolean
+  signal: AbortSignal
+  /** Cuts a long backlog short: told how many numbers of the log were passed over. */
+  mostBehind: number
+  onSkipped: (count: number) => void
+}
+
+const batch = 500
+const windowSize = 20_000
+const pollMs = 1_000
+
+/** The events of the log in order, from a place on, without a group: nobody remembers how far it came. */
+export async function* tail(store: Runner, wakeups: Wakeups, options: TailOptions): AsyncGenerator<LogEvent> {
+  const { signal, follows, types, tenant, jobId } = options
+  const tide = makeTide(store)
+  let woken = new AbortController()
+  const unhear = follows ? wakeups.hear(() => woken.abort()) : undefined
+  try {
+    let { safe, top } = await tide.look()
+    // what is being written at this moment comes after the beginning, not before it
+    let after = options.after ?? (await startOf(store, safe, options.back))
+    const end = follows ? Number.POSITIVE_INFINITY : top
+    for (let quiet = 0; !signal.aborted && after < end; ) {
+      if (follows && safe - after > options.mostBehind) {
+        options.onSkipped(safe - after)
+        after = safe
+      }
+      const upTo = Math.min(safe, after + windowSize)
+      const filter = { types, tenant, jobId, limit: batch }
+      const rows = upTo > after ? await store.run(browseEvents, { after, upTo, ...filter }) : []
+      for (const row of rows) {
+        if (signal.aborted) return
+        yield eventOf(row)
+      }
+      quiet = upTo > after ? 0 : quiet + 1
+      after = rows.length < batch ? Math.max(after, upTo) : (rows.at(-1)?.seq ?? upTo)
+      if (after < safe) continue
+      if (quiet > 0)
+        await pause(top > safe ? Math.min(pollMs, 2 * quiet) : pollMs, AbortSignal.any([signal, woken.signal]))
+      woken = new AbortController()
+      ;({ safe, top } = await tide.look())
+    }
+  } finally {
+    await unhear?.()
+  }
+}
+
+async function startOf(store: Runner, safe: number, back: number): Promise<number> {
+  if (back === 0) return safe
+  const [place] = await store.run(placeBeforeEnd, { upTo: safe, back })
+  return place?.seq ?? safe
+}

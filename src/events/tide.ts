@@ -1,0 +1,53 @@
+import type { Runner } from '../store/store.ts'
+import { takeMark } from './tide.sql.ts'
+
+/**
+ * How far the log may be read. Numbers are drawn in order, but transactions commit in any order: behind a row that is there, one with
+ * a lower number may still appear. A reader that went by what it sees would skip it for ever.
+ *
+ * The invariant: every event up to `safe` is there or never will be. A mark is the last number drawn, and *after* that the next
+ * transaction id to be given out. A transaction with that id or a later one began after the mark, has its id before it draws a number
+ * (the table computes txid before seq), and so draws a higher one. Once all transactions with lower ids have ended, nobody is left who
+ * could write a number up to the mark's.
+ *
+ * Reading in the order of (txid, seq) up to the oldest running transaction would not skip rows either, but it would turn around
+ * the events of a job: whoever waits for a row lock has its id already, and writes after one with a later id. Numbers are drawn
+ * while the job's row is held, so per job they are right.
+ */
+export interface Tide {
+  look(): Promise<Level>
+}
+
+/** What a look at the log showed. */
+export interface Level {
+  /** Every event up to here is there or never will be. */
+  safe: number
+  /** The last number that was drawn. Above `safe`, somebody may still be writing. */
+  top: number
+}
+
+interface Mark {
+  top: number
+  nextTxid: bigint
+}
+
+const mostMarks = 64
+
+/** Makes a tide. Many readers of a process may share one. */
+export function makeTide(store: Runner): Tide {
+  let marks: Mark[] = []
+  let safe = 0
+  return {
+    async look() {
+      const [row] = await store.run(takeMark, {})
+      const { top, next_txid, oldest_txid } = row as { top: number; next_txid: string; oldest_txid: string }
+      marks.push({ top, nextTxid: BigInt(next_txid) })
+      const oldest = BigInt(oldest_txid)
+      for (const mark of marks) if (mark.nextTxid <= oldest) safe = Math.max(safe, mark.top)
+      marks = marks.filter((mark) => mark.nextTxid > oldest)
+      // behind one long transaction they pile up; fewer are only coarser
+      if (marks.length > mostMarks) marks = marks.filter((_, index) => index % 2 === 1)
+      return { safe, top }
+    },
+  }
+}

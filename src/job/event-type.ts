@@ -1,0 +1,25 @@
+import { allMoves, announces, type EventType as MoveEventType } from './machine.ts'
+
+/** Events that announce no move of a job. */
+const others = ['job.log', 'webhook.disabled'] as const
+
+/** The type of an event. */
+export type EventType = MoveEventType | (typeof others)[number]
+
+/** Every type of event that there is: one for each announced move, and a few more. */
+export const eventTypes: readonly EventType[] = [
+  ...new Set(allMoves.map(announces).filter((type) => type !== null)),
+  ...others,
+]
+
+/** The types that patterns such as `job.*`, `job.failed` or `*` mean; a pattern that means none is answered as it is. */
+export function typesOf(patterns: readonly string[]): { types: EventType[] } | { unknown: string } {
+  const unknown = patterns.find((pattern) => !eventTypes.some((type) => fits(pattern, type)))
+  if (unknown !== undefined || patterns.length === 0) return { unknown: String(unknown ?? '') }
+  return { types: eventTypes.filter((type) => patterns.some((pattern) => fits(pattern, type))) }
+}
+
+function fits(pattern: unknown, type: string): boolean {
+  if (pattern === '*' || pattern === type) return true
+  return typeof pattern === 'string' && pattern.endsWith('.*') && type.startsWith(pattern.slice(0, -1))
+}
