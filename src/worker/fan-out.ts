@@ -2,6 +2,7 @@ import { uuidv7 } from 'uuidv7'
 import { type BarrierRow, openBarrier } from '../barrier/barrier.sql.ts'
 import { produceItems } from '../barrier/produce.ts'
 import { resultsOf } from '../barrier/results.ts'
+import { HoldfastError } from '../errors/errors.ts'
 import type { StageContext } from '../job/define.ts'
 import type { Summary } from '../job/fan-out.ts'
 import type { Outcome } from '../settle/outcome.ts'
@@ -23,8 +24,8 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
     if (!barrier.is_sealed && !(await produceItems(parts, attempt, ctx, barrier))) return { move: 'release' }
     return { move: 'fanOut' }
   } catch (error) {
-    // that the database was out of reach is not the handler's fault
-    if (isConnectionError(error)) return { move: 'release' }
+    // that our database was out of reach is not the handler's fault; a file or a server that the handler misses is
+    if (error instanceof HoldfastError && isConnectionError(error)) return { move: 'release' }
     throw error
   }
 }
