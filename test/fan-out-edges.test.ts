@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { defineJob } from 'holdfast'
-import { expect, test } from './fixtures.ts'
+import { waiting } from './barrier/given.ts'
+import { expect, test, until } from './fixtures.ts'
 
 test('a producer or a join that misses a file or a server of its own fails like any handler', async ({ open }) => {
   let runs = 0
@@ -27,4 +28,24 @@ test('a producer or a join that misses a file or a server of its own fails like 
     await expect(handle.result({ timeout: 4_000 })).rejects.toMatchObject({ code: 'job_failed' })
     expect(runs).toBe(2)
   }
+})
+
+test('an item of a stage that fans out no more fails with the reason, and holds up nobody', async ({
+  given,
+  store,
+  open,
+}) => {
+  const made = await waiting({ given, store }, { queue: 'shared', items: 3 })
+  const sample = defineJob('sample', { queue: 'shared', run: () => 'it fanned out before' })
+  const other = defineJob('other', { queue: 'shared', priority: 3, run: () => 'fine' })
+  const hf = await open({ jobs: [sample, other], concurrency: 1 })
+  const handle = await hf.submit(other, null)
+  await hf.work()
+  expect(await handle.result({ timeout: 5_000 })).toMatchObject({ output: 'fine' })
+  const failed = await until(async () => {
+    const items = await hf.items(made.parent.id, { state: 'failed' })
+    return items.length > 0 && items
+  })
+  expect(failed[0]?.error?.message).toMatch('Stage run has no `each` in this version')
+  expect(await hf.handle(made.parent.id).result()).toMatchObject({ output: 'it fanned out before' })
 })
