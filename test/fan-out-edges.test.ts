@@ -1,5 +1,7 @@
 import { readdir } from 'node:fs/promises'
-import { defineJob } from 'holdfast'
+import { defineJob, PermanentError } from 'holdfast'
+import { resultsOf } from '#holdfast/barrier/results'
+import type { Runner } from '#holdfast/store/store'
 import { waiting } from './barrier/given.ts'
 import { expect, test, until } from './fixtures.ts'
 
@@ -48,4 +50,101 @@ test('an item of a stage that fans out no more fails with the reason, and holds 
   })
   expect(failed[0]?.error?.message).toMatch('Stage run has no `each` in this version')
   expect(await hf.handle(made.parent.id).result()).toMatchObject({ output: 'it fanned out before' })
+})
+
+test('a join gets every result, although a second run of the producer gave the items in another order', async ({
+  open,
+}) => {
+  let run = 0
+  const many = Array.from({ length: 1_200 }, (_, n) => `k${n}`)
+  const kind = defineJob('shuffled', {
+    stages: [
+      {
+        name: 'all',
+        retries: 2,
+        key: (item: string) => item,
+        async *fanOut() {
+          run += 1
+          if (run === 1) {
+            yield* many.slice(0, 600)
+            throw new Error('half-way')
+          }
+          yield* [...many.slice(601), ...many.slice(0, 601)]
+        },
+        each: (_ctx, item) => item,
+        join: async (_ctx, summary, results) => {
+          const seen = new Set<string>()
+          for await (const { key } of results) seen.add(key)
+          return { total: summary.total, seen: seen.size }
+        },
+      },
+    ],
+  })
+  const hf = await open({ jobs: [kind] })
+  await hf.work()
+  const handle = await hf.submit(kind, null)
+  expect(await handle.result()).toMatchObject({ output: { total: 1_200, seen: 1_200 } })
+  const listed = new Set<string>()
+  for (let after: { stage: number; position: number } | undefined; ; ) {
+    const page = await hf.items(handle.id, { limit: 101, ...(after && { after }) })
+    for (const { key } of page) listed.add(key)
+    if (page.length < 101) break
+    after = page.at(-1)
+  }
+  expect(listed.size).toBe(1_200)
+})
+
+test('the output of an item that is a job of its own is that of its last stage, or none', async ({ open }) => {
+  const inner = defineJob('inner', {
+    stages: [
+      { name: 'first', run: ({ input }) => `first of ${input}` },
+      {
+        name: 'second',
+        run: ({ input }) => {
+          if (input === 'bad') throw new PermanentError('bad')
+          return input === 'full' ? 'second' : undefined
+        },
+      },
+    ],
+  })
+  const outer = defineJob('outer', {
+    stages: [
+      {
+        name: 'all',
+        tolerate: { count: 1 },
+        fanOut: () => ['full', 'void', 'bad'],
+        each: inner,
+        join: async (_ctx, _summary, results) => {
+          const outputs: unknown[] = []
+          for await (const { output } of results) outputs.push(output)
+          return outputs
+        },
+      },
+    ],
+  })
+  const hf = await open({ jobs: [outer, inner] })
+  await hf.work()
+  const handle = await hf.submit(outer, null)
+  expect(await handle.result()).toMatchObject({ output: ['second', null, null] })
+})
+
+test('large results are read in smaller pages', async ({ open, store, query }) => {
+  const text = 'x'.repeat(1_000_000)
+  const kind = defineJob('large', { stages: [{ name: 'all', fanOut: () => Array(60).fill(1), each: () => text }] })
+  const hf = await open({ jobs: [kind] })
+  await hf.work()
+  await (await hf.submit(kind, null)).result()
+  const [barrier] = await query<{ id: string }>('select id from holdfast.barrier')
+  const pages: number[] = []
+  const counting: Runner = {
+    async run(statement, params) {
+      const rows = await store.run(statement, params)
+      pages.push(rows.length)
+      return rows
+    },
+  }
+  const positions: number[] = []
+  for await (const { position } of resultsOf(counting, barrier?.id as string)) positions.push(position)
+  expect(positions).toEqual(Array.from({ length: 60 }, (_, n) => n))
+  expect(Math.max(...pages)).toBeLessThanOrEqual(8)
 })

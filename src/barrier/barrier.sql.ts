@@ -94,27 +94,26 @@ export const addItems = statement<{ is_mine: boolean; added: number }>()(
   select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken`,
 )
 
-/** The results of a barrier's items, in order, after that position. */
-export const itemResults = statement<ItemResultRow>()(
+/**
+ * The results of a barrier's items, in order, after that one. Two items may have the same position: a producer that ran a second time
+ * gave them in another order. The output is that of the stage at which the item ended, if it came to its end.
+ */
+export const itemResults = statement<ItemResultRow & { bytes: number }>()(
   'barrier.results',
-  (p: { barrierId: string; after: number; limit: number }) => sql`
-  select item.id, item.position, item.state, item.error, payload.item_key as key, payload.input as item, output.output
+  (p: { barrierId: string; after: { position: number; id: string }; limit: number }) => sql`
+  select item.id, item.position, item.state, item.error, payload.item_key as key, payload.input as item, output.output,
+    coalesce(octet_length(payload.input::text), 0) + coalesce(octet_length(output.output::text), 0) as bytes
   from (
     select *
     from holdfast.finished_job as item
-    where item.barrier_id = ${p.barrierId}::uuid and item.position > ${p.after}::int
-    order by item.position
+    where item.barrier_id = ${p.barrierId}::uuid and item.position >= ${p.after.position}::int
+      and (item.position, item.id) > (${p.after.position}::int, ${p.after.id}::uuid)
+    order by item.position, item.id
     limit ${p.limit}
   ) as item
   left join holdfast.job_payload as payload on payload.job_id = item.id
-  left join lateral (
-    select output.output
-    from holdfast.stage_output as output
-    where output.job_id = item.id
-    order by output.stage desc
-    limit 1
-  ) as output on true
-  order by item.position`,
+  left join holdfast.stage_output as output on output.job_id = item.id and output.stage = item.stage
+  order by item.position, item.id`,
 )
 
 /** How one item ended. */
@@ -159,7 +158,7 @@ export interface ItemRow {
 /** A page of the items of a job, by stage and position. */
 export const itemsOf = statement<ItemRow>()(
   'barrier.items',
-  (p: { jobId: string; state: string | null; stage: number; position: number; limit: number }) => sql`
+  (p: { jobId: string; state: string | null; stage: number; position: number; id: string; limit: number }) => sql`
   select item.id, payload.item_key as key, item.position, barrier.stage, item.state, item.attempt, item.error, item.since
   from holdfast.barrier
   cross join lateral (
@@ -167,8 +166,8 @@ export const itemsOf = statement<ItemRow>()(
       select job.id, job.position, job.state, job.attempt, null::json as error, job.run_at as since
       from holdfast.live_job as job
       where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
-        and (barrier.stage > ${p.stage}::smallint or job.position > ${p.position}::int)
-      order by job.position
+        and (barrier.stage > ${p.stage}::smallint or (job.position, job.id) > (${p.position}::int, ${p.id}::uuid))
+      order by job.position, job.id
       limit ${p.limit}
     )
     union all
@@ -176,14 +175,14 @@ export const itemsOf = statement<ItemRow>()(
       select job.id, job.position, job.state, job.attempt, job.error, job.finished_at
       from holdfast.finished_job as job
       where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
-        and (barrier.stage > ${p.stage}::smallint or job.position > ${p.position}::int)
-      order by job.position
+        and (barrier.stage > ${p.stage}::smallint or (job.position, job.id) > (${p.position}::int, ${p.id}::uuid))
+      order by job.position, job.id
       limit ${p.limit}
     )
   ) as item
   left join holdfast.job_payload as payload on payload.job_id = item.id
   where barrier.job_id = ${p.jobId}::uuid and barrier.stage >= ${p.stage}::smallint
-  order by barrier.stage, item.position
+  order by barrier.stage, item.position, item.id
   limit ${p.limit}`,
 )
 

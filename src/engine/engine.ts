@@ -13,7 +13,15 @@ import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
-import { type FanOutProgress, fanOutsOf, type Item, listItems, listStragglers, type Straggler } from './fan-outs.ts'
+import {
+  type AfterItem,
+  type FanOutProgress,
+  fanOutsOf,
+  type Item,
+  listItems,
+  listStragglers,
+  type Straggler,
+} from './fan-outs.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
 import type { Log } from './log.ts'
@@ -71,11 +79,8 @@ export interface Holdfast {
   timeline(id: string): Promise<TimelineEvent[]>
   /** How far the fan-outs of a job are, by stage. */
   fanOuts(id: string): Promise<FanOutProgress[]>
-  /** The items of a job, by stage and position; the last one of a page gives `after` for the next. */
-  items(
-    id: string,
-    options?: { state?: State; after?: { stage: number; position: number }; limit?: number },
-  ): Promise<Item[]>
+  /** The items of a job, by stage and position; the last one of a page is the `after` of the next. */
+  items(id: string, options?: { state?: State; after?: AfterItem; limit?: number }): Promise<Item[]>
   /** Barriers of their own, for executions that another system owns. */
   readonly barrier: Barriers
   /** The items of a job that have been at work the longest. */
