@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { defineJob, PermanentError } from 'holdfast'
 import { resultsOf } from '#holdfast/barrier/results'
 import type { Runner } from '#holdfast/store/store'
-import { waiting } from './barrier/given.ts'
+import { claimItems, fail, producing, seal, waiting } from './barrier/given.ts'
 import { expect, test, until } from './fixtures.ts'
 
 test('a producer or a join that misses a file or a server of its own fails like any handler', async ({ open }) => {
@@ -126,6 +126,32 @@ test('the output of an item that is a job of its own is that of its last stage, 
   await hf.work()
   const handle = await hf.submit(outer, null)
   expect(await handle.result()).toMatchObject({ output: ['second', null, null] })
+})
+
+test.for([
+  [0.29, 100, 29],
+  [0.57, 100, 57],
+  [1 / 3, 3, 1],
+  [0.07, 100, 7],
+  [0.5, 3, 1],
+  [0.999, 1, 0],
+  [1, 4, 4],
+] as const)('a share of %f of %i items tolerates %i', async ([share, items, most], { given, store, query }) => {
+  const made = await waiting({ given, store }, { items, tolerate: { share } })
+  const claimed = await claimItems({ given }, made)
+  await fail(store, claimed.slice(0, most))
+  expect(await query('select stopped_at from holdfast.barrier')).toEqual([{ stopped_at: null }])
+  if (most === items) return
+  await fail(store, claimed.slice(most, most + 1))
+  expect(await query('select stopped_at is not null as stopped from holdfast.barrier')).toEqual([{ stopped: true }])
+})
+
+test('a share is the same whether items fail before the seal or after it', async ({ given, store, query }) => {
+  const made = await producing({ given, store }, { items: 100, tolerate: { share: 0.29 } })
+  const claimed = await claimItems({ given }, made)
+  await fail(store, claimed.slice(0, 29))
+  await seal(store, made)
+  expect(await query('select stopped_at from holdfast.barrier')).toEqual([{ stopped_at: null }])
 })
 
 test('large results are read in smaller pages', async ({ open, store, query }) => {

@@ -18,10 +18,15 @@ export interface Ending {
 const flaws = 'barrier.failed + counted.failed + barrier.cancelled + counted.cancelled'
 const settled = `barrier.succeeded + counted.succeeded + ${flaws}`
 
-/** How many flaws a barrier tolerates; a share is known only once the total is. */
-export const tolerated = raw(
-  `greatest(coalesce(barrier.tolerate_count, 0), floor(coalesce(barrier.tolerate_share, 0) * coalesce(barrier.total, 0)))`,
-)
+/**
+ * How many flaws a barrier tolerates; a share is known only once the total is. 0.29 × 100 is 28.999999999999996 to a computer, so what is
+ * that close to a whole number is taken for it.
+ */
+export function tolerated(total: string): Sql {
+  return raw(
+    `greatest(coalesce(barrier.tolerate_count, 0), floor(coalesce(barrier.tolerate_share, 0) * coalesce(${total}, 0) + 1e-9))`,
+  )
+}
 
 /**
  * What every ending of jobs has in common, as CTEs: they are kept as finished, announced, and counted in the barriers that they
@@ -70,7 +75,7 @@ export function ending({
     update holdfast.barrier
     set succeeded = barrier.succeeded + counted.succeeded, failed = barrier.failed + counted.failed,
       cancelled = barrier.cancelled + counted.cancelled, moved_at = now(),
-      stopped_at = case when barrier.stopped_at is null and barrier.sealed_at is not null and ${raw(flaws)} > ${tolerated} then now() else barrier.stopped_at end,
+      stopped_at = case when barrier.stopped_at is null and barrier.sealed_at is not null and ${raw(flaws)} > ${tolerated('barrier.total')} then now() else barrier.stopped_at end,
       joined_at = case when barrier.joined_at is null and barrier.armed_at is not null and ${raw(settled)} >= barrier.total then now() else barrier.joined_at end
     from counted, held
     where barrier.id = counted.barrier_id and barrier.id = held.id
