@@ -1,8 +1,11 @@
 import { readdir } from 'node:fs/promises'
 import { defineJob, PermanentError } from 'holdfast'
+import { findUnstopped } from '#holdfast/barrier/heal.sql'
 import { resultsOf } from '#holdfast/barrier/results'
+import { stopBarriers } from '#holdfast/settle/fan-out.sql'
 import type { Runner } from '#holdfast/store/store'
 import { claimItems, fail, producing, seal, waiting } from './barrier/given.ts'
+import { sweepOf } from './crash/sweep.ts'
 import { expect, test, until } from './fixtures.ts'
 
 test('a producer or a join that misses a file or a server of its own fails like any handler', async ({ open }) => {
@@ -152,6 +155,36 @@ test('a share is the same whether items fail before the seal or after it', async
   await fail(store, claimed.slice(0, 29))
   await seal(store, made)
   expect(await query('select stopped_at from holdfast.barrier')).toEqual([{ stopped_at: null }])
+})
+
+test('a stop that comes late cancels nothing of a fan-out that was redone', async ({ given, store, hf, query }) => {
+  const made = await waiting({ given, store }, { items: 3 })
+  const [first] = await claimItems({ given }, made)
+  await fail(store, [first as never])
+  // the worker that saw it stalls here, the reaper stops the rest, the parent fails and is redone
+  await sweepOf(store)
+  const sessionId = await given.session()
+  const [parent] = await given.claim({ sessionId, queue: made.parent.queue })
+  expect(parent?.id).toBe(made.parent.id)
+  await fail(store, [{ ...made.parent, attempt: parent?.attempt as number, sessionId }])
+  await hf.redo(made.parent.id)
+  expect(await store.run(stopBarriers, { ids: [made.barrier.id], reason: 'late' })).toEqual([])
+  expect((await hf.items(made.parent.id)).map(({ state }) => state)).toEqual(['queued', 'queued', 'queued'])
+  expect(await query('select 1 from holdfast.live_job')).toHaveLength(4)
+})
+
+test('a sweep that found a fan-out abandoned cancels nothing of it once its parent is redone', async ({
+  given,
+  store,
+  hf,
+}) => {
+  const made = await producing({ given, store }, { items: 3 })
+  await fail(store, [made.parent])
+  const found = await store.run(findUnstopped, { limit: 10 })
+  expect(found).toMatchObject([{ id: made.barrier.id, is_abandoned: true }])
+  await hf.redo(made.parent.id)
+  await store.run(stopBarriers, { ids: found.map(({ id }) => id), reason: 'late' })
+  expect((await hf.items(made.parent.id)).map(({ state }) => state)).toEqual(['queued', 'queued', 'queued'])
 })
 
 test('large results are read in smaller pages', async ({ open, store, query }) => {

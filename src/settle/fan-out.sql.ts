@@ -67,11 +67,14 @@ export const fanOutJobs = statement<Moved>()(
   from moved`,
 )
 
-/** Cancels what is left of barriers that were stopped, or that are gone. Their joins fire with the last cancelled item. */
+/**
+ * Cancels what is left of barriers that were stopped, or that are gone, or whose job is. Their joins fire with the last cancelled item.
+ * Whoever asks may be late: what was redone meanwhile is left alone.
+ */
 export const stopBarriers = statement<CancelledRow>()('barrier.stop', (p: { ids: string[]; reason: string }) =>
   cancelling({
     seed: sql`
-    select job.id, false
+    select job.id, false, job.barrier_id
     from holdfast.live_job as job
     where job.barrier_id = any(${p.ids}::uuid[]) and ${legal('cancel')}`,
     barrierIds: p.ids,
