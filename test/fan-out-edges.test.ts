@@ -6,7 +6,7 @@ import { stopBarriers } from '#holdfast/settle/fan-out.sql'
 import type { Runner } from '#holdfast/store/store'
 import { claimItems, fail, producing, seal, waiting } from './barrier/given.ts'
 import { sweepOf } from './crash/sweep.ts'
-import { expect, test, until } from './fixtures.ts'
+import { expect, gate, test, until } from './fixtures.ts'
 
 test('a producer or a join that misses a file or a server of its own fails like any handler', async ({ open }) => {
   let runs = 0
@@ -187,6 +187,24 @@ test('a sweep that found a fan-out abandoned cancels nothing of it once its pare
   expect((await hf.items(made.parent.id)).map(({ state }) => state)).toEqual(['queued', 'queued', 'queued'])
 })
 
+test('large items are stored in smaller batches', async ({ open, query }) => {
+  const text = 'x'.repeat(1_000_000)
+  const kind = defineJob('large', {
+    stages: [
+      { name: 'all', fanOut: () => Array.from({ length: 40 }, (_, n) => ({ n, text })), each: (_c, { n }) => n },
+    ],
+  })
+  const hf = await open({ jobs: [kind] })
+  await hf.work()
+  const handle = await hf.submit(kind, null)
+  await handle.result()
+  const [batches] = await query(
+    `select count(distinct txid)::int as n from holdfast.event where type = 'job.submitted' and job_id <> $1`,
+    [handle.id],
+  )
+  expect(batches?.n).toBeGreaterThan(2)
+})
+
 test('large results are read in smaller pages', async ({ open, store, query }) => {
   const text = 'x'.repeat(1_000_000)
   const kind = defineJob('large', { stages: [{ name: 'all', fanOut: () => Array(60).fill(1), each: () => text }] })
@@ -206,4 +224,66 @@ test('large results are read in smaller pages', async ({ open, store, query }) =
   for await (const { position } of resultsOf(counting, barrier?.id as string)) positions.push(position)
   expect(positions).toEqual(Array.from({ length: 60 }, (_, n) => n))
   expect(Math.max(...pages)).toBeLessThanOrEqual(8)
+})
+
+test('the items of an urgent job are as urgent', async ({ open, query }) => {
+  const kind = defineJob('urgent', { stages: [{ name: 'all', fanOut: () => [1], each: () => 1 }] })
+  const hf = await open({ jobs: [kind] })
+  await hf.work()
+  await (await hf.submit(kind, null, { priority: 1 })).result()
+  expect(await query('select distinct priority from holdfast.finished_job')).toEqual([{ priority: 1 }])
+})
+
+test('a fan-out that has failed by its count stops its producer', async ({ open }) => {
+  let given = 0
+  const failed = gate()
+  const kind = defineJob('endless', {
+    stages: [
+      {
+        name: 'all',
+        tolerate: { count: 1 },
+        async *fanOut() {
+          for (;;) {
+            given += 1
+            if (given > 20) await failed.promise
+            if (given > 500) return
+            yield given
+          }
+        },
+        each: () => {
+          throw new PermanentError('no')
+        },
+      },
+    ],
+  })
+  const hf = await open({ jobs: [kind], batchSize: 10 })
+  await hf.work()
+  const handle = await hf.submit(kind, null)
+  await until(async () => (await hf.items(handle.id, { state: 'failed' })).length >= 10)
+  failed.open()
+  await expect(handle.result()).rejects.toMatchObject({
+    code: 'job_failed',
+    details: { error: { code: 'items_failed' } },
+  })
+  expect(given).toBeLessThan(100)
+})
+
+test('items of a slow producer run while the others are still to come', async ({ open }) => {
+  const ran = gate()
+  const kind = defineJob('slow', {
+    stages: [
+      {
+        name: 'all',
+        async *fanOut() {
+          yield 1
+          await ran.promise
+          yield 2
+        },
+        each: () => void ran.open(),
+      },
+    ],
+  })
+  const hf = await open({ jobs: [kind] })
+  await hf.work()
+  expect(await (await hf.submit(kind, null)).result({ timeout: 5_000 })).toMatchObject({ state: 'succeeded' })
 })

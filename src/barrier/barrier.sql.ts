@@ -56,9 +56,9 @@ export interface ItemBatch {
  * Adds items, many at a time. An item that an earlier attempt has added has its payload already, and is left alone, live or finished. The
  * payload tells, because it stays where it is: an item that ends while we look has left the live table, and in our snapshot has not yet
  * come to the finished one. Holds the parent's row, so a producer that lost its lease adds nothing. What a cancel of the parent that came
- * meanwhile did not see, the reaper cancels.
+ * meanwhile did not see, the reaper cancels. Says whether more have failed already than a count tolerates; a share must wait for the total.
  */
-export const addItems = statement<{ is_mine: boolean; added: number }>()(
+export const addItems = statement<{ is_mine: boolean; is_spoilt: boolean; added: number }>()(
   'barrier.add',
   (p: ItemBatch) => sql`
   with parent as materialized (
@@ -91,7 +91,12 @@ export const addItems = statement<{ is_mine: boolean; added: number }>()(
     select ${eventOf('submit')}, id, kind, tenant, 0, stage
     from added
   )
-  select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken`,
+  select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken,
+    exists (
+      select
+      from holdfast.barrier
+      where barrier.id = ${p.barrierId}::uuid and barrier.tolerate_share is null and barrier.failed + barrier.cancelled > coalesce(barrier.tolerate_count, 0)
+    ) as is_spoilt`,
 )
 
 /**
