@@ -4,7 +4,7 @@ import { findUnstopped } from '#holdfast/barrier/heal.sql'
 import { resultsOf } from '#holdfast/barrier/results'
 import { stopBarriers } from '#holdfast/settle/fan-out.sql'
 import type { Runner } from '#holdfast/store/store'
-import { claimItems, fail, producing, seal, waiting } from './barrier/given.ts'
+import { claimItems, fail, openFor, producing, seal, waiting } from './barrier/given.ts'
 import { sweepOf } from './crash/sweep.ts'
 import { expect, gate, test, until } from './fixtures.ts'
 
@@ -266,6 +266,23 @@ test('a fan-out that has failed by its count stops its producer', async ({ open 
     details: { error: { code: 'items_failed' } },
   })
   expect(given).toBeLessThan(100)
+})
+
+test('a fan-out that was redone expires as it did at first', async ({ given, store, hf, query }) => {
+  const made = await waiting({ given, store }, { items: 1, expiresMs: 1 })
+  await until(async () => (await query(`select 1 from holdfast.barrier where expires_at < now()`)).length)
+  await sweepOf(store)
+  const sessionId = await given.session()
+  const [parent] = await given.claim({ sessionId, queue: made.parent.queue })
+  await fail(store, [{ ...made.parent, attempt: parent?.attempt as number, sessionId }])
+  await hf.redo(made.parent.id)
+  const rows = await given.claim({ sessionId, queue: made.parent.queue, most: 2 })
+  const again = rows.find(({ id }) => id === made.parent.id)
+  const fence = { ...made.parent, attempt: again?.attempt as number, sessionId }
+  await openFor(store, fence, { expiresMs: 60_000 })
+  await seal(store, { parent: fence })
+  const [row] = await query(`select expires_at > now() + interval '50 s' as is_bounded from holdfast.barrier`)
+  expect(row).toEqual({ is_bounded: true })
 })
 
 test('items of a slow producer run while the others are still to come', async ({ open }) => {

@@ -32,7 +32,7 @@ export const openBarrier = statement<BarrierRow>()(
   where job.id = ${p.fence.id}::uuid and job.attempt = ${p.fence.attempt} and ${legal('fanOut')}
   on conflict (job_id, stage) do update
   set tolerate_count = excluded.tolerate_count, tolerate_share = excluded.tolerate_share, moved_at = now(),
-    expires_at = case when barrier.sealed_at is null then excluded.expires_at else barrier.expires_at end
+    expires_at = case when barrier.armed_at is null then excluded.expires_at else barrier.expires_at end
   returning ${columns}`,
 )
 
