@@ -1,10 +1,12 @@
 import { readdir } from 'node:fs/promises'
 import { defineJob, PermanentError } from 'holdfast'
+import pg from 'pg'
 import { findUnstopped } from '#holdfast/barrier/heal.sql'
 import { resultsOf } from '#holdfast/barrier/results'
+import { duties } from '#holdfast/reaper/duties'
 import { stopBarriers } from '#holdfast/settle/fan-out.sql'
 import type { Runner } from '#holdfast/store/store'
-import { claimItems, fail, openFor, producing, seal, waiting } from './barrier/given.ts'
+import { claimItems, fail, finish, openFor, producing, seal, waiting } from './barrier/given.ts'
 import { sweepOf } from './crash/sweep.ts'
 import { expect, gate, test, until } from './fixtures.ts'
 
@@ -267,6 +269,33 @@ test('a fan-out that has failed by its count stops its producer', async ({ open 
   })
   expect(given).toBeLessThan(100)
 })
+
+test.for(['finish', 'fail', 'quarantine'] as const)(
+  'whoever ends the last item by a %s wakes those who idle',
+  async (how, { given, store, url, query }) => {
+    const made = await waiting({ given, store }, { items: 1, tolerate: { count: 1 } })
+    const claimed = await claimItems({ given }, made)
+    await query('update holdfast.session set wants_wake = true where id = $1', [made.parent.sessionId])
+    const client = new pg.Client(url)
+    await client.connect()
+    const heard: string[] = []
+    client.on('notification', ({ channel }) => heard.push(channel))
+    await client.query('listen holdfast_wake')
+    await client.query('listen end_of_test')
+    if (how === 'finish') await finish(store, claimed)
+    if (how === 'fail') await fail(store, claimed)
+    if (how === 'quarantine') {
+      await query(`update holdfast.live_job set crash_budget = 1, deadline_at = now() - interval '1 s' where is_part`)
+      await sweepOf(
+        store,
+        duties.filter(({ name }) => name === 'reviveHung'),
+      )
+    }
+    await query(`select pg_notify('end_of_test', '')`)
+    await until(() => heard.includes('end_of_test')).finally(() => client.end())
+    expect(heard).toEqual(['holdfast_wake', 'end_of_test'])
+  },
+)
 
 test('a fan-out that was redone expires as it did at first', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 1, expiresMs: 1 })

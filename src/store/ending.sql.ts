@@ -1,5 +1,6 @@
 import type { MoveName } from '../job/machine.ts'
 import { eventOf, legal, raw, type Sql, sql, target } from './sql.ts'
+import { wakeIdle } from './wake.sql.ts'
 
 /** How rows end. `gone` is a CTE that holds them whole, as they left the live table. */
 export interface Ending {
@@ -100,3 +101,6 @@ export function joining(source: string): Sql {
     from joined
   )`
 }
+
+/** Wakes a worker if a join put a parent back in its queue: whoever ended the last item may not know the parent's kind. */
+export const wakeIfJoined: Sql = sql`case when exists (select from joined) then ${wakeIdle} end`
