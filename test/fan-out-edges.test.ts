@@ -189,6 +189,25 @@ test('a sweep that found a fan-out abandoned cancels nothing of it once its pare
   expect((await hf.items(made.parent.id)).map(({ state }) => state)).toEqual(['queued', 'queued', 'queued'])
 })
 
+test('a count that tolerates any number is a count', async ({ open }) => {
+  const kind = defineJob('any', {
+    stages: [
+      {
+        name: 'all',
+        retries: 0,
+        tolerate: { count: Number.MAX_SAFE_INTEGER },
+        fanOut: () => [1, 2],
+        each: () => {
+          throw new PermanentError('no')
+        },
+      },
+    ],
+  })
+  const hf = await open({ jobs: [kind] })
+  await hf.work()
+  expect(await (await hf.submit(kind, null)).result()).toMatchObject({ state: 'partial', output: { failed: 2 } })
+})
+
 test('large items are stored in smaller batches', async ({ open, query }) => {
   const text = 'x'.repeat(1_000_000)
   const kind = defineJob('large', {
@@ -332,4 +351,18 @@ test('items of a slow producer run while the others are still to come', async ({
   const hf = await open({ jobs: [kind] })
   await hf.work()
   expect(await (await hf.submit(kind, null)).result({ timeout: 5_000 })).toMatchObject({ state: 'succeeded' })
+})
+
+test('a barrier that was closed unsealed is no join', async ({ open, query }) => {
+  const kind = defineJob('closed', {
+    stages: [{ name: 'all', fanOut: () => [1, 2], each: () => 1 }],
+  })
+  const hf = await open({ jobs: [kind] })
+  const handle = await hf.submit(kind, null)
+  await query(
+    `insert into holdfast.barrier (id, job_id, stage, tenant, joined_at) values (gen_random_uuid(), $1, 0, 'default', now())`,
+    [handle.id],
+  )
+  await hf.work()
+  expect(await handle.result()).toMatchObject({ output: { total: 2 } })
 })
