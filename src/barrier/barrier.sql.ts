@@ -100,21 +100,21 @@ export const addItems = statement<{ is_mine: boolean; is_spoilt: boolean; added:
 )
 
 /**
- * The results of a barrier's items, in order, after that one. Two items may have the same position: a producer that ran a second time
- * gave them in another order. The output is that of the stage at which the item ended, if it came to its end.
+ * The results of a barrier's items, in order, after that position. Two items may have the same one, if a producer that ran a second time
+ * gave them in another order: they come together, so that no page ends between them. The output is that of the stage at which the item
+ * ended, if it came to its end.
  */
 export const itemResults = statement<ItemResultRow & { bytes: number }>()(
   'barrier.results',
-  (p: { barrierId: string; after: { position: number; id: string }; limit: number }) => sql`
+  (p: { barrierId: string; after: number; limit: number }) => sql`
   select item.id, item.position, item.state, item.error, payload.item_key as key, payload.input as item, output.output,
     coalesce(octet_length(payload.input::text), 0) + coalesce(octet_length(output.output::text), 0) as bytes
   from (
     select *
     from holdfast.finished_job as item
-    where item.barrier_id = ${p.barrierId}::uuid and item.position >= ${p.after.position}::int
-      and (item.position, item.id) > (${p.after.position}::int, ${p.after.id}::uuid)
-    order by item.position, item.id
-    limit ${p.limit}
+    where item.barrier_id = ${p.barrierId}::uuid and item.position > ${p.after}::int
+    order by item.position
+    fetch first (${p.limit}) rows with ties
   ) as item
   left join holdfast.job_payload as payload on payload.job_id = item.id
   left join holdfast.stage_output as output on output.job_id = item.id and output.stage = item.stage
