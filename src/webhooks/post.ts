@@ -26,7 +26,7 @@ export interface PosterOptions {
   maxResponseBytes?: number
   /** Finds the addresses of a name. Default: the system does. */
   resolve?: Resolve
-  /** Certificate authorities of your own, as PEM, beside those that Node trusts. */
+  /** Certificate authorities of your own, as PEM, beside those that Node brings along. */
   ca?: string[]
 }
 
