@@ -1,0 +1,54 @@
+import { errors } from 'undici'
+import { messageOf } from '../errors/errors.ts'
+import { RefusedNameError } from './lookup.ts'
+
+const sentences: Record<string, string> = {
+  ENOTFOUND: 'The name of the host does not resolve to an address.',
+  ENODATA: 'The name of the host does not resolve to an address.',
+  EAI_AGAIN: 'The name of the host could not be looked up: DNS gave no answer.',
+  EAI_FAIL: 'The name of the host could not be looked up: DNS failed.',
+  ECONNREFUSED: 'The connection was refused.',
+  ECONNRESET: 'The connection was closed before an answer came.',
+  ECONNABORTED: 'The connection was closed before an answer came.',
+  EPIPE: 'The connection was closed before an answer came.',
+  UND_ERR_SOCKET: 'The connection was closed before an answer came.',
+  ETIMEDOUT: 'No connection came about in time.',
+  UND_ERR_CONNECT_TIMEOUT: 'No connection came about in time.',
+  UND_ERR_HEADERS_TIMEOUT: 'No answer came in time.',
+  UND_ERR_HEADERS_OVERFLOW: 'The headers of the answer are too large.',
+  EHOSTUNREACH: 'The host cannot be reached from here.',
+  ENETUNREACH: 'The network of the host cannot be reached from here.',
+  EADDRNOTAVAIL: 'The network of the host cannot be reached from here.',
+}
+
+/** Why a request has failed without an answer, in a sentence for the person who looks after the receiver. */
+export function sentenceOf(error: unknown): string {
+  if (error instanceof RefusedNameError)
+    return `The name of the host resolves only to addresses that are ${error.sorts.join(' or ')}, and not on the allow-list.`
+  const code = codeOf(error)
+  const known = sentences[code]
+  if (known) return known
+  const message = messageOf(error).replace(/\.$/, '')
+  if (isCertificate(code)) return `The TLS certificate is not valid: ${message}.`
+  if (isTls(code)) return 'A TLS connection could not be made: the two sides do not understand each other.'
+  if (error instanceof errors.HTTPParserError) return 'The answer is not HTTP.'
+  return `The request failed: ${message}.`
+}
+
+/** True if the request itself is malformed, so that no retry can mend it. */
+export function isMalformed(error: unknown): boolean {
+  return codeOf(error) === 'UND_ERR_INVALID_ARG'
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : ''
+}
+
+function isCertificate(code: string): boolean {
+  return /CERT|^UNABLE_TO_|^CRL_|^INVALID_CA$|^INVALID_PURPOSE$|^HOSTNAME_MISMATCH$|^PATH_LENGTH_EXCEEDED$/.test(code)
+}
+
+function isTls(code: string): boolean {
+  return code === 'EPROTO' || /^ERR_(SSL|TLS)_/.test(code)
+}

@@ -1,0 +1,71 @@
+import { HoldfastError } from '../errors/errors.ts'
+
+const maxCount = 20
+const maxBytes = 4_096
+
+/** Headers that are ours, of the connection, or that claim to come from a proxy or a browser. */
+const taken = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'cookie',
+  'cookie2',
+  'date',
+  'expect',
+  'forwarded',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'set-cookie',
+  'te',
+  'traceparent',
+  'tracestate',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+  'via',
+  'x-real-ip',
+])
+const takenPrefixes = ['webhook-', 'proxy-', 'sec-', 'x-forwarded-']
+
+/** Headers that somebody wants on each of their deliveries, with names in small letters. Throws if one is not theirs to set. */
+export function checkHeaders(headers: unknown): Record<string, string> {
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
+    throw invalid('The headers of a webhook must be an object of names and texts')
+  const entries = Object.entries(headers).map(([name, value]) => [checkName(name), checkValue(name, value)] as const)
+  if (entries.length > maxCount)
+    throw invalid(`A webhook may have ${maxCount} headers of its own, and these are ${entries.length}`)
+  const bytes = entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  if (bytes > maxBytes) throw invalid(`The headers of a webhook may have ${maxBytes} bytes, and these have ${bytes}`)
+  const names = new Set(entries.map(([name]) => name))
+  if (names.size < entries.length) throw invalid('A header of a webhook is given twice, in different letter case')
+  return Object.fromEntries(entries)
+}
+
+function checkName(given: string): string {
+  // before it is put in small letters, which would turn the sign of Kelvin into a k
+  if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}$/.test(given)) throw invalid(`${shown(given)} is not the name of a header`)
+  const name = given.toLowerCase()
+  if (taken.has(name) || takenPrefixes.some((prefix) => name.startsWith(prefix)))
+    throw invalid(`The header ${shown(given)} is set by Holdfast or by the connection; leave it out`)
+  return name
+}
+
+// Values are often credentials, so no message repeats one.
+function checkValue(name: string, value: unknown): string {
+  if (typeof value !== 'string') throw invalid(`The value of the header ${shown(name)} must be a text`)
+  if (!/^[\t\x20-\x7e]*$/.test(value) || value.trim() !== value)
+    throw invalid(`The value of the header ${shown(name)} may hold only printable ASCII, without spaces around it`)
+  return value
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.slice(0, 100))
+}
+
+function invalid(sentence: string): HoldfastError {
+  return new HoldfastError('webhook_header_invalid', `${sentence}.`)
+}

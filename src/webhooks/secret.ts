@@ -1,0 +1,88 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { HoldfastError } from '../errors/errors.ts'
+
+const prefix = 'whsec_'
+const minBytes = 24
+const maxBytes = 64
+const keyBytes = 32
+const nonceBytes = 12
+const tagBytes = 16
+const sealedPrefix = 'v1:'
+const plainPrefix = 'plain:'
+const wanted =
+  'Set secretKey (HOLDFAST_SECRET_KEY) to 32 bytes as base64 or hex, such as the output of `openssl rand -base64 32`'
+
+/** A new signing secret, in the form of Standard Webhooks. */
+export function freshSecret(): string {
+  return prefix + randomBytes(32).toString('base64')
+}
+
+/** The same secret, if it has the form of Standard Webhooks. No message repeats it. */
+export function checkSecret(text: unknown): string {
+  if (typeof text !== 'string' || !text.startsWith(prefix))
+    throw invalid(`A webhook secret must begin with ${prefix}, followed by base64`)
+  const bytes = base64(text.slice(prefix.length))
+  if (!bytes) throw invalid(`What follows ${prefix} in a webhook secret must be base64, with its padding`)
+  if (bytes.length < minBytes || bytes.length > maxBytes)
+    throw invalid(
+      `A webhook secret must hold from ${minBytes} to ${maxBytes} bytes, and this one holds ${bytes.length}`,
+    )
+  return text
+}
+
+/** The bytes that a secret stands for: the key of its signatures. */
+export function secretBytes(secret: string): Buffer {
+  return Buffer.from(checkSecret(secret).slice(prefix.length), 'base64')
+}
+
+/** The key that secrets are sealed with, from its text in the settings: 32 bytes as hex or base64. */
+export function parseSecretKey(text: string): Buffer {
+  const trimmed = text.trim()
+  // hex first: 64 hex digits are valid base64 too, but of 48 bytes
+  const key = /^[0-9a-f]{64}$/i.test(trimmed) ? Buffer.from(trimmed, 'hex') : base64(trimmed)
+  if (key?.length === keyBytes) return key
+  throw new HoldfastError('config_invalid', `The secret key has a wrong form or length. ${wanted}.`)
+}
+
+/** A secret as it is stored: encrypted and guarded against change if there is a key, else readable. */
+export function seal(secret: string, key: Buffer | null): string {
+  if (!key) return plainPrefix + secret
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
+  const sealed = [nonce, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()]
+  return sealedPrefix + Buffer.concat(sealed).toString('base64')
+}
+
+/** What was sealed. Secrets that were stored without a key stay readable when there is one. */
+export function unseal(sealed: string, key: Buffer | null): string {
+  if (sealed.startsWith(plainPrefix)) return sealed.slice(plainPrefix.length)
+  const bytes = sealed.startsWith(sealedPrefix) ? base64(sealed.slice(sealedPrefix.length)) : undefined
+  if (!bytes || bytes.length < nonceBytes + tagBytes)
+    throw wrongKey('The stored secret has a form that this program does not know')
+  if (!key) throw wrongKey(`A webhook secret is sealed, and this process has no secret key. ${wanted}`)
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes })
+    decipher.setAuthTag(bytes.subarray(-tagBytes))
+    const opened = [decipher.update(bytes.subarray(nonceBytes, -tagBytes)), decipher.final()]
+    return Buffer.concat(opened).toString('utf8')
+  } catch (cause) {
+    throw wrongKey(
+      'A webhook secret was sealed with another secret key, or has been changed since. Set secretKey (HOLDFAST_SECRET_KEY) to the key that it was sealed with',
+      cause,
+    )
+  }
+}
+
+/** The bytes of canonical base64; undefined for anything else, of which Node would read as much as it can. */
+function base64(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.toString('base64') === text ? bytes : undefined
+}
+
+function invalid(sentence: string): HoldfastError {
+  return new HoldfastError('webhook_secret_invalid', `${sentence}.`)
+}
+
+function wrongKey(sentence: string, cause?: unknown): HoldfastError {
+  return new HoldfastError('secret_key_wrong', `${sentence}.`, { cause })
+}
