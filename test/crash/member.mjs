@@ -129,6 +129,7 @@ const hf = await connect({
 let running
 if (role === 'work') running = await hf.work()
 if (role === 'reap') running = await hf.reap()
+if (role === 'deliver') running = await hf.deliver()
 tell({ ready: { session: running?.sessionId?.() ?? null } })
 
 async function obey({ open, submit, stop, ask }) {

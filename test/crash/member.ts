@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 /** A line that a member told. */
 export type Line = Record<string, unknown>
 
-/** A real process that works or reaps; see member.mjs. */
+/** A real process that works, reaps or delivers; see member.mjs. */
 export interface Member {
   readonly pid: number
   /** Its session, if it works. */
@@ -34,7 +34,7 @@ export interface Member {
 /** How to start a member. */
 export interface MemberOptions {
   url: string
-  role?: 'work' | 'reap' | 'client'
+  role?: 'work' | 'reap' | 'deliver' | 'client'
   kinds?: string[]
   supervisor?: string
   settings?: Partial<Record<SettingName, string | number | boolean>>
