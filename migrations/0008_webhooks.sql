@@ -60,14 +60,12 @@ create table holdfast.delivery (
   lane text not null,
   state text not null,
   created_at timestamptz not null default now(),
-  -- when its tries began: as it was made, or as it was replayed last
-  begun_at timestamptz not null default now(),
   -- when it is due; while a sender has it, when that sender's time is over
   next_at timestamptz not null default now(),
   claimed_at timestamptz,
   -- how often it was claimed: the fence of a sender
   tries int not null default 0,
-  -- since begun_at: how often it failed, and when first
+  -- since it was made or last replayed: how often it failed, and when first. It is given up some time after that
   failures smallint not null default 0,
   failed_at timestamptz,
   -- exactly what is sent, each time

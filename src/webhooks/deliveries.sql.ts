@@ -58,7 +58,7 @@ export const getDelivery = statement<DeliveryRow & { body: string }>()(
 )
 
 /** As if it were new, but for its fence, its id and its bytes. */
-const anew = sql`state = 'pending', ended_at = null, begun_at = now(), next_at = now(), failures = 0, failed_at = null`
+const anew = sql`state = 'pending', ended_at = null, next_at = now(), failures = 0, failed_at = null`
 
 /** Sends an ended delivery once more. No row back: it is still to be sent, or does not exist. */
 export const replayDelivery = statement<{ id: string }>()(

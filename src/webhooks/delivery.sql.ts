@@ -131,14 +131,15 @@ export interface SwitchedOff {
 }
 
 const isFailure = raw(`mine.outcome in ('retry', 'permanent')`)
-const endOf = (giveUpMs: number) => sql`delivery.begun_at + ${giveUpMs}::float8 * interval '1 ms'`
+/** Counted from the first failure: after a time without any sender, it still gets all its tries. */
+const endOf = (giveUpMs: number) => sql`coalesce(delivery.failed_at, now()) + ${giveUpMs}::float8 * interval '1 ms'`
 const stateOf = (giveUpMs: number) => sql`case when mine.outcome = 'delivered' then 'delivered'
         when mine.outcome = 'permanent' or (mine.outcome = 'retry' and now() >= ${endOf(giveUpMs)}) then 'dead'
         else 'pending' end`
 
 /** Gone for good, or given up: a delivery first failed when the endpoint was failing already, and was never followed by a success. */
 const isHopeless = raw(
-  `(coalesce(verdict.is_gone, false) or (not verdict.has_success and coalesce(verdict.given_up_from >= endpoint.failing_since, verdict.given_up_from is not null)))`,
+  `(coalesce(verdict.is_gone, false) or (not verdict.has_success and coalesce(verdict.given_up_from >= endpoint.failing_since, false)))`,
 )
 
 /**

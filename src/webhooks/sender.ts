@@ -3,6 +3,7 @@
 // Any number of processes send. A claim moves next_at to when the claim ends, and raises tries, which is the fence of whoever claimed
 // it. A process that dies, at whatever moment, leaves a row that the next claim finds. So a receiver may get an event twice, always
 // under the same id and with the same bytes; it never misses one.
+import { setMaxListeners } from 'node:events'
 import { messageOf } from '../errors/errors.ts'
 import type { Wakeups } from '../events/wakeups.ts'
 import { backoffMs } from '../job/backoff.ts'
@@ -128,6 +129,8 @@ export function makeSender(parts: SenderParts): Sender {
     async start() {
       if (unhear) return
       leaving = new AbortController()
+      // as many as are in flight listen, and that is no leak
+      setMaxListeners(mostInFlight + 1, leaving.signal)
       unhear = parts.wakeups.hear(sending.wake)
       await sending.start()
     },
