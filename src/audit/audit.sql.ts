@@ -252,7 +252,7 @@ export const checks = {
     () => sql`
     select wanted.name, 'this guard of the database is missing or switched off'
     from unnest(array['live_job_state', 'live_job_lease', 'finished_job_state', 'legal_moves', 'owned_barrier_total', 'owned_barrier_owner',
-      'owned_barrier_end', 'owned_fence', 'owned_arrival']) as wanted (name)
+      'owned_barrier_end', 'owned_fence', 'owned_arrival', 'delivery_state', 'delivery_end']) as wanted (name)
     where not exists (select from pg_constraint where conname = wanted.name and convalidated and connamespace = 'holdfast'::regnamespace)
       and not exists (select from pg_trigger where tgname = wanted.name and tgenabled <> 'D'
         and tgrelid in ('holdfast.live_job'::regclass, 'holdfast.owned_barrier'::regclass, 'holdfast.owned_part'::regclass))`,

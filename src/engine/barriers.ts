@@ -32,7 +32,7 @@ export interface OpenBarrier<J extends AnyJob = AnyJob> {
   /** Until when all parts must have arrived: a time, or milliseconds from now. Default: for ever. */
   expires?: Date | number
   /** The job to submit, once, when the last part has arrived. */
-  continuation: { job: J; input: InputOf<J> } & Omit<SubmitOptions, 'key' | 'tenant'>
+  continuation: { job: J; input: InputOf<J> } & Omit<SubmitOptions, 'key' | 'tenant' | 'webhook' | 'traceparent'>
   /** Whose execution waits: one of the owners of `connect({ owners })`, and what it calls the execution. It is asked when the barrier expires. */
   owner?: { name: string; execution: string }
 }
@@ -134,7 +134,7 @@ function ownerOf(
   return { owner: name, execution: textOf('owner.execution', owner?.execution) }
 }
 
-type Given = { job: AnyJob; input: unknown } & Omit<SubmitOptions, 'key' | 'tenant'>
+type Given = { job: AnyJob; input: unknown } & Omit<SubmitOptions, 'key' | 'tenant' | 'webhook' | 'traceparent'>
 
 async function continuationOf(config: Config, given: Given): Promise<Continuation> {
   const { job, input, ...options } = given ?? {}

@@ -2,6 +2,7 @@ import { type Audit, audit } from '../audit/audit.ts'
 import type { Owner } from '../barrier/owner.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import type { Wakeups } from '../events/wakeups.ts'
 import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
 import type { State } from '../job/machine.ts'
@@ -13,7 +14,8 @@ import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
-import { type Events, makeEvents } from './events.ts'
+import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
+import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
 import {
   type AfterItem,
   type FanOutProgress,
@@ -31,6 +33,7 @@ import { type Metrics, makeMetrics } from './metrics.ts'
 import { getJob, jobTimeline, listJobs, listKinds, pauseQueue, stateOf } from './read.sql.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeResults } from './results.ts'
+import { makeWebhooks, type Webhooks } from './webhooks.ts'
 import { makeWorking, type Working, type WorkOptions } from './work.ts'
 
 /** What a caller may say about one job, and the transaction that it should be part of. */
@@ -71,6 +74,8 @@ export interface Holdfast {
   items(id: string, options?: { state?: State; after?: AfterItem; limit?: number }): Promise<Item[]>
   /** The log of changes: durable groups of readers, and looking on. */
   readonly events: Events
+  /** Webhooks: endpoints of tenants, and what is sent to them. */
+  readonly webhooks: Webhooks
   /** Barriers of their own, for executions that another system owns. */
   readonly barrier: Barriers
   /** The items of a job that have been at work the longest. */
@@ -88,6 +93,8 @@ export interface Holdfast {
   work(options?: WorkOptions): Promise<Working>
   /** Runs a reaper without a worker. */
   reap(): Promise<Reaping>
+  /** Plans and sends webhooks without a worker or a reaper. */
+  deliver(): Promise<{ stop(): Promise<void> }>
   /** Gives the jobs of a child process back at once, when its supervisor has seen it end. */
   reclaim(child: { supervisor: string; pid: number }): Promise<void>
   /** Checks every invariant of the database, reading only. Where it must look at each job, the latest 100,000 are checked; `latest: null` checks all. */
@@ -112,6 +119,8 @@ export interface EngineParts {
   log: Log
   supervisor: string | null
   metrics: Metrics
+  wakeups: Wakeups
+  deliverer: Deliverer
   stopServer: () => Promise<void>
 }
 
@@ -123,8 +132,10 @@ export interface Reaping {
 }
 
 /** Makes Holdfast of its parts: the one place where adapters meet rooms. */
-export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
-  const parts: EngineParts = { ...given, metrics: makeMetrics() }
+export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'deliverer'>): Holdfast {
+  const shared = { ...given, metrics: makeMetrics(), wakeups: makeEngineWakeups(given) }
+  const deliverer = makeDeliverer(shared, shared.wakeups)
+  const parts: EngineParts = { ...shared, deliverer }
   const { store, config, log } = parts
   const submitter = makeSubmitter(store, config.batchSize)
   const { idle: arrivalsDone, ...barrier } = makeBarriers(parts)
@@ -137,7 +148,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
     input: InputOf<J>,
     { tx, ...how }: SubmitHow = {},
   ): Promise<Handle<J>> {
-    const prepared = await prepare(config, known(job), input, how)
+    const prepared = await prepare(config, known(job), input, how, await deliverer.forJob(how))
     const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
     const submitted = first as { id: JobId; isNew: boolean }
     return handle<J>(submitted.id, submitted.isNew)
@@ -149,7 +160,8 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
     { tx }: { tx?: Queryable } = {},
   ): Promise<Handle<J>[]> {
     const prepared: PreparedJob[] = []
-    for (const { input, ...how } of all) prepared.push(await prepare(config, known(job), input, how))
+    for (const { input, ...how } of all)
+      prepared.push(await prepare(config, known(job), input, how, await deliverer.forJob(how)))
     const submitted = tx
       ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
       : await submitter.submitMany(prepared)
@@ -186,6 +198,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
     await Promise.all([...working].map((one) => one.stop()))
     await Promise.all([submitter.idle(), arrivalsDone()])
     await results.stop()
+    await deliverer.close()
     await Promise.all([store.close(), parts.aside.close()])
     await parts.stopServer()
   }
@@ -194,6 +207,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
   const events = makeEvents(parts, begin)
   return {
     events,
+    webhooks: makeWebhooks(parts),
     config,
     url: parts.url,
     barrier,
@@ -233,9 +247,16 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics'>): Holdfast {
         seenAt: seen_at,
       })),
     async work(options = {}) {
-      return begin(makeWorking(parts, options, () => results.nudge()))
+      return begin(
+        alongside(
+          makeWorking(parts, options, () => results.nudge()),
+          deliverer,
+          config.webhooks,
+        ),
+      )
     },
-    reap: () => begin(makeEngineReaper(parts)),
+    reap: () => begin(alongside(makeEngineReaper(parts), deliverer, config.webhooks)),
+    deliver: () => begin(deliverer.share()),
     audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
     reclaim: (child) => reclaimChild(parts, child),
     metrics: () => parts.metrics.text(),

@@ -8,11 +8,12 @@ import { listParked, type ParkedRow, replayParked } from '../events/parked.sql.t
 import { makeSubscription, type SubscriptionNews } from '../events/subscription.ts'
 import { tail } from '../events/tail.ts'
 import { makeTide } from '../events/tide.ts'
-import { makeWakeups } from '../events/wakeups.ts'
+import { makeWakeups, type Wakeups } from '../events/wakeups.ts'
 import { isName } from '../job/define.ts'
 import { typesOf } from '../job/event-type.ts'
 import type { Service } from '../service/service.ts'
 import { isConnectionError } from '../store/connection.ts'
+import { webhookGroup } from '../webhooks/planner.ts'
 import type { EngineParts } from './engine.ts'
 import { idOf, textOf } from './given.ts'
 
@@ -102,14 +103,18 @@ export interface Events {
   watch(options?: WatchOptions): AsyncGenerator<LogEvent>
 }
 
-/** Makes the events of an engine. `begin` starts what the engine stops in the end. */
-export function makeEvents(parts: EngineParts, begin: <S extends Service>(service: S) => Promise<S>): Events {
-  const { store, config, log } = parts
-  const wakeups = makeWakeups({
-    url: parts.url,
+/** Makes the wake-ups that all readers of an engine share. */
+export function makeEngineWakeups({ url, config, log }: Pick<EngineParts, 'url' | 'config' | 'log'>): Wakeups {
+  return makeWakeups({
+    url,
     isPooled: config.pooled,
     onTrouble: (error) => log.debug({ reason: messageOf(error) }, 'wake-ups for events are lost; polling'),
   })
+}
+
+/** Makes the events of an engine. `begin` starts what the engine stops in the end. */
+export function makeEvents(parts: EngineParts, begin: <S extends Service>(service: S) => Promise<S>): Events {
+  const { store, config, wakeups } = parts
 
   async function subscribe(group: string, options: SubscribeOptions, handler: EventHandler): Promise<Subscription> {
     const { from = 'now', partitions = 1, timeoutMs = 30_000, failures = 5, backoffMs = 100 } = options
@@ -120,7 +125,7 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     whole('timeoutMs', timeoutMs, 86_400_000)
     whole('failures', failures, 100)
     whole('backoffMs', backoffMs, 3_600_000)
-    const name = nameOf(group)
+    const name = ownNameOf(group)
     const seq = from === 'beginning' ? 0 : (await makeTide(store).look()).safe
     const [opened] = await store.run(openGroup, { group: name, types: given(options.types), partitions, seq })
     if (opened?.partitions !== partitions)
@@ -181,7 +186,7 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
       return touched.length
     },
     async forget(group) {
-      const gone = await store.run(forgetGroup, { group: nameOf(group) })
+      const gone = await store.run(forgetGroup, { group: ownNameOf(group) })
       if (gone.length === 0) await mustExist(group)
     },
     watch: (options = {}) =>
@@ -216,6 +221,12 @@ function nameOf(group: string): string {
     'group_invalid',
     `${JSON.stringify(group)} cannot be the name of a group: up to 100 letters, digits and any of _ . : -`,
   )
+}
+
+/** The name of a group that is not ours. */
+function ownNameOf(group: string): string {
+  if (group !== webhookGroup) return nameOf(group)
+  throw new HoldfastError('group_invalid', `The group ${webhookGroup} is that of the webhooks; take another name.`)
 }
 
 function whole(option: string, value: number, max: number): void {

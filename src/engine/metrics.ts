@@ -48,6 +48,21 @@ export const metricTable = {
     labels: ['group'],
     help: 'Events put aside because their group could not handle them.',
   },
+  holdfast_deliveries_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Tries of webhook deliveries by this process: delivered, retry or dead.',
+  },
+  holdfast_oldest_delivery_seconds: {
+    type: 'gauge',
+    labels: [],
+    help: 'How long the oldest webhook delivery has been due.',
+  },
+  holdfast_endpoints_disabled_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Webhook endpoints that this process switched off.',
+  },
   holdfast_orphan_failures_total: { type: 'counter', labels: [], help: 'Orphans that could not be moved.' },
 } as const satisfies Record<
   string,

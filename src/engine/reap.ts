@@ -1,9 +1,11 @@
 import { messageOf } from '../errors/errors.ts'
-import { type DutyReport, duties, type Orphan } from '../reaper/duties.ts'
+import { type Duty, type DutyReport, duties, type Orphan } from '../reaper/duties.ts'
 import { logDuties } from '../reaper/log-duties.ts'
 import { ownerDuties } from '../reaper/owner-duties.ts'
 import { makeReaper, type Reaper, type ReaperNews, runSweep, type Sweep } from '../reaper/reaper.ts'
+import { report } from '../reaper/report.ts'
 import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
+import { forgetDeliveries } from '../webhooks/deliveries.sql.ts'
 import type { EngineParts } from './engine.ts'
 
 /** Makes the reaper of an engine: it leads, or waits to. */
@@ -13,10 +15,27 @@ export function makeEngineReaper(parts: EngineParts): Reaper {
   const timeoutMs = Math.min(config.ownerTimeoutMs, config.statementTimeoutMs / 2)
   const log = logDuties({ retentionMs: config.eventRetentionMs, capMs: config.eventCapMs })
   const outside = {
-    duties: [...ownerDuties({ store: aside, owners, timeoutMs }), ...log],
+    duties: [
+      ...ownerDuties({ store: aside, owners, timeoutMs }),
+      ...log,
+      forgetOldDeliveries(config.deliveryRetentionMs),
+    ],
     news: outsideNews(parts),
   }
   return makeReaper({ store, config, news: reaperNews(parts), outside })
+}
+
+const batch = 500
+
+function forgetOldDeliveries(olderThanMs: number): Duty {
+  return {
+    name: 'forgetDeliveries',
+    everyMs: 60_000,
+    async run(store) {
+      const gone = await store.run(forgetDeliveries, { olderThanMs, limit: batch })
+      return report({ isFull: gone.length === batch })
+    },
+  }
 }
 
 /**

@@ -44,6 +44,9 @@ export const errorCodes = {
   webhook_url_refused: { status: 422, meaning: 'Webhooks may not be sent to that address.' },
   webhook_secret_invalid: { status: 422, meaning: 'That is not a signing secret of the form whsec_….' },
   webhook_header_invalid: { status: 422, meaning: 'A header of a webhook is malformed, or not yours to set.' },
+  endpoint_not_found: { status: 404, meaning: 'There is no webhook endpoint with that id.' },
+  delivery_not_found: { status: 404, meaning: 'There is no delivery with that id.' },
+  delivery_pending: { status: 409, meaning: 'That delivery is still to be sent, so there is nothing to replay.' },
   secret_key_wrong: {
     status: 500,
     meaning: 'A stored secret cannot be unsealed, because the secret key is missing or another one.',

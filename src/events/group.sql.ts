@@ -14,6 +14,15 @@ const isMine = (p: CursorFence) =>
 /** From this many dead readers on, events are read one by one. */
 export const carefulAfter = 2
 
+/** Whether there is a group of that name. */
+export const findGroup = statement<{ name: string }>()(
+  'group.find',
+  (p: { group: string }) => sql`
+  select name
+  from holdfast.event_group
+  where name = ${p.group}`,
+)
+
 /** Makes a group with its cursors, or changes what an existing one wants to read. Answers how many partitions it has. */
 export const openGroup = statement<{ partitions: number }>()(
   'group.open',
@@ -141,15 +150,21 @@ const moved = sql`moved_at = now(), failing_seq = null, failures = 0, error = nu
 const crashesAt = (seq: number) =>
   sql`case when ${seq}::bigint >= careful_until then 0 else least(crashes, ${raw(String(carefulAfter))}) end`
 
-/** Moves a cursor on, after what lies before it was handled. No row back: another reader has it. */
-export const moveCursor = statement<{ seq: number }>()(
-  'cursor.move',
-  (p: CursorFence & { seq: number; wantsWake: boolean }) => sql`
+/** How far a cursor moves, and whether its reader wants to be woken then. */
+export interface CursorMove extends CursorFence {
+  seq: number
+  wantsWake: boolean
+}
+
+/** The piece that moves a cursor, for statements that do what lies before it at the same time. */
+export const movingCursor = (p: CursorMove) => sql`
   update holdfast.event_cursor
   set seq = ${p.seq}::bigint, wants_wake = ${p.wantsWake}::boolean, crashes = ${crashesAt(p.seq)}, ${moved}
   where ${isMine(p)}
-  returning seq`,
-)
+  returning seq`
+
+/** Moves a cursor on, after what lies before it was handled. No row back: another reader has it. */
+export const moveCursor = statement<{ seq: number }>()('cursor.move', movingCursor)
 
 /** Notes that an event fails, for whoever asks what a group waits for. */
 export const noteFailure = statement<{ seq: number }>()(

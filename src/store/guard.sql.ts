@@ -1,3 +1,4 @@
+import { allDeliveryStates } from '../job/delivery-state.ts'
 import { finalStates, legalPairs, liveStates } from '../job/machine.ts'
 import { raw, type Sql, sql, stateList, statement } from './sql.ts'
 
@@ -21,6 +22,15 @@ export const layGuards = [
     alter table holdfast.finished_job
       drop constraint if exists finished_job_state,
       add constraint finished_job_state check (state in (${stateList(finalStates)}))`,
+  ),
+  statement<never>()(
+    'guard.deliveries',
+    () => sql`
+    alter table holdfast.delivery
+      drop constraint if exists delivery_state,
+      add constraint delivery_state check (state in (${raw(allDeliveryStates.map((state) => `'${state}'`).join(', '))})),
+      drop constraint if exists delivery_end,
+      add constraint delivery_end check ((state = 'pending') = (ended_at is null))`,
   ),
   statement<never>()(
     'guard.refuse',

@@ -19,6 +19,30 @@ export interface SubmitOptions {
   priority?: number
   /** Anything small that should travel with the job. */
   meta?: Record<string, unknown>
+  /** Told of this job, signed with the secret. By default of its end. */
+  webhook?: JobWebhook
+  /** The trace that this submit is part of, as W3C traceparent. Handed on with webhooks. */
+  traceparent?: string
+}
+
+/** The webhook of one job. */
+export interface JobWebhook {
+  /** Where to: https, or any host of the setting `webhookAllow`. */
+  url: string
+  /** The signing secret, `whsec_…`; the receiver verifies with it. */
+  secret: string
+  /** Which events. Default: those that end a job. */
+  types?: string | readonly string[]
+  headers?: Record<string, string>
+}
+
+/** The webhook of a job, as it is stored: its headers as JSON, its secret sealed. */
+export interface PreparedWebhook {
+  url: string
+  origin: string
+  types: string[]
+  headers: string
+  secret: string
 }
 
 /** A job that was checked and is ready to be written. */
@@ -35,14 +59,17 @@ export interface PreparedJob {
   fingerprint: string | null
   input: string
   meta: string | null
+  trace: string | null
+  webhook: PreparedWebhook | null
 }
 
-/** Checks an input and its options; what is wrong is told before anything is written. */
+/** Checks an input and its options; what is wrong is told before anything is written. A webhook comes checked. */
 export async function prepare(
   config: Config,
   job: AnyJob,
   input: unknown,
   options: SubmitOptions = {},
+  webhook: PreparedWebhook | null = null,
 ): Promise<PreparedJob> {
   if (job.input) await checkInput(job, input)
   const json = encode(input === undefined && !job.input ? null : input, 'input')
@@ -66,6 +93,8 @@ export async function prepare(
     fingerprint: options.key === undefined ? null : fingerprintOf(job.kind, json),
     input: json,
     meta: options.meta === undefined ? null : encode(options.meta, 'meta'),
+    trace: options.traceparent ?? null,
+    webhook,
   }
 }
 
@@ -90,7 +119,7 @@ function encode(value: unknown, name: string): string {
 }
 
 function checkOptions(options: SubmitOptions): void {
-  const { key, tenant, runAt, delayMs, priority } = options
+  const { key, tenant, runAt, delayMs, priority, traceparent } = options
   if (
     key !== undefined &&
     !(typeof key === 'string' && key.length > 0 && key.length <= 300 && 'json' in encodeStorable(key, 'key'))
@@ -104,7 +133,14 @@ function checkOptions(options: SubmitOptions): void {
     refuse('runAt must be a valid Date between 1970 and the year 10000', runAt)
   if (delayMs !== undefined && !(Number.isFinite(delayMs) && delayMs >= 0 && delayMs <= 3_153_600_000_000))
     refuse('delayMs must be milliseconds from 0 to 100 years', delayMs)
+  if (traceparent !== undefined && !(typeof traceparent === 'string' && traceShape.test(traceparent)))
+    refuse(
+      'traceparent must have the form of W3C, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      traceparent,
+    )
 }
+
+const traceShape = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
 const farthestMs = Date.UTC(9999, 11, 31)
 

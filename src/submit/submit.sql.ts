@@ -1,7 +1,16 @@
 import { type CancelledRow, cancelling } from '../store/cancelling.sql.ts'
-import { eventOf, legal, sql, statement, target } from '../store/sql.ts'
+import { eventOf, legal, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 import type { PreparedJob } from './prepare.ts'
+
+/** The webhooks of those jobs that have one; few do, so they are no columns of the others. */
+function hooks(jobs: PreparedJob[]): Sql {
+  const hooked = jobs.flatMap(({ id, webhook }) => (webhook ? [{ ...webhook, id }] : []))
+  return sql`unnest(
+      ${hooked.map(({ id }) => id)}::uuid[], ${hooked.map(({ url }) => url)}::text[], ${hooked.map(({ origin }) => origin)}::text[],
+      ${hooked.map(({ types }) => types.join(','))}::text[], ${hooked.map(({ headers }) => headers)}::text[], ${hooked.map(({ secret }) => secret)}::text[]
+    )`
+}
 
 /**
  * Inserts jobs with their inputs and their `submitted` events, many at a time. A job whose key is taken comes back with
@@ -18,8 +27,9 @@ export const submitJobs = statement<{ id: string }>()(
       ${p.jobs.map((job) => job.tenant)}::text[], ${p.jobs.map((job) => job.priority)}::smallint[],
       ${p.jobs.map((job) => job.crashBudget)}::smallint[], ${p.jobs.map((job) => job.delayMs)}::float8[],
       ${p.jobs.map((job) => job.runAt)}::timestamptz[], ${p.jobs.map((job) => job.key)}::text[],
-      ${p.jobs.map((job) => job.fingerprint)}::text[], ${p.jobs.map((job) => job.input)}::text[], ${p.jobs.map((job) => job.meta)}::text[]
-    ) as given (id, kind, queue, tenant, priority, crash_budget, delay_ms, run_at, key, fingerprint, input, meta)
+      ${p.jobs.map((job) => job.fingerprint)}::text[], ${p.jobs.map((job) => job.input)}::text[], ${p.jobs.map((job) => job.meta)}::text[],
+      ${p.jobs.map((job) => job.trace)}::text[]
+    ) as given (id, kind, queue, tenant, priority, crash_budget, delay_ms, run_at, key, fingerprint, input, meta, trace)
   ),
   keyed as (
     insert into holdfast.job_key (tenant, key, job_id, fingerprint)
@@ -36,9 +46,15 @@ export const submitJobs = statement<{ id: string }>()(
     where key is null or id in (select job_id from keyed)
   ),
   payload as (
-    insert into holdfast.job_payload (job_id, input, meta)
-    select id, input::json, meta::json
+    insert into holdfast.job_payload (job_id, input, meta, trace)
+    select id, input::json, meta::json, trace
     from accepted
+  ),
+  hooked as (
+    insert into holdfast.job_webhook (job_id, url, origin, types, headers, secret)
+    select accepted.id, hook.url, hook.origin, string_to_array(hook.types, ','), hook.headers::json, hook.secret
+    from ${hooks(p.jobs)} as hook (job_id, url, origin, types, headers, secret)
+    join accepted on accepted.id = hook.job_id
   ),
   announced as (
     insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)

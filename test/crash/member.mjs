@@ -139,6 +139,7 @@ let running
 if (role === 'work') running = await hf.work()
 if (role === 'reap') running = await hf.reap()
 if (role === 'read') await hf.events.subscribe(read.group, read.options ?? {}, handle)
+if (role === 'deliver') running = await hf.deliver()
 tell({ ready: { session: running?.sessionId?.() ?? null } })
 
 async function obey({ open, submit, stop, ask }) {

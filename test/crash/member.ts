@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 /** A line that a member told. */
 export type Line = Record<string, unknown>
 
-/** A real process that works or reaps; see member.mjs. */
+/** A real process that works, reaps or delivers; see member.mjs. */
 export interface Member {
   readonly pid: number
   /** Its session, if it works. */
@@ -36,7 +36,7 @@ export interface Member {
 /** How to start a member. */
 export interface MemberOptions {
   url: string
-  role?: 'work' | 'reap' | 'read' | 'client'
+  role?: 'work' | 'reap' | 'read' | 'deliver' | 'client'
   /** What a reader reads. */
   read?: { group: string; options?: SubscribeOptions }
   kinds?: string[]

@@ -1,0 +1,149 @@
+import { messageOf } from '../errors/errors.ts'
+import type { Wakeups } from '../events/wakeups.ts'
+import type { Service } from '../service/service.ts'
+import { isConnectionError } from '../store/connection.ts'
+import type { PreparedWebhook, SubmitOptions } from '../submit/prepare.ts'
+import { makeAddressPolicy } from '../webhooks/address.ts'
+import { openWebhooks } from '../webhooks/planner.ts'
+import { makePoster, type Poster } from '../webhooks/post.ts'
+import { parseSecretKey } from '../webhooks/secret.ts'
+import type { SenderNews } from '../webhooks/sender.ts'
+import { checkJobWebhook, type WebhookRules } from '../webhooks/webhook.ts'
+import { makeWebhookService, type WebhookService } from '../webhooks/webhooks.ts'
+import type { EngineParts } from './engine.ts'
+import { version } from './work.ts'
+
+/** Planning and sending, shared by whatever runs in this process. */
+export interface Deliverer {
+  readonly rules: WebhookRules
+  readonly userAgent: string
+  /** Resolves when whatever is written from here on will be planned. */
+  opened(): Promise<void>
+  /** The webhook of a job that is about to be submitted, checked and sealed. */
+  forJob(options: SubmitOptions): Promise<PreparedWebhook | null>
+  poster(): Poster
+  /** Runs as long as one of those that asked for it runs. */
+  share(): Service
+  close(): Promise<void>
+}
+
+/** Makes the deliverer of an engine. A malformed allow-list or secret key is refused here. */
+export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wakeups): Deliverer {
+  const { store, config } = parts
+  const rules: WebhookRules = {
+    policy: makeAddressPolicy({ allow: [...config.webhookAllow] }),
+    key: config.secretKey === undefined ? null : parseSecretKey(config.secretKey),
+  }
+  const userAgent = `holdfast/${version}`
+  const users = new Set<object>()
+  let opening: Promise<void> | undefined
+  let made: Poster | undefined
+  let service: WebhookService | undefined
+
+  function poster(): Poster {
+    made ??= makePoster({ policy: rules.policy, timeoutMs: config.webhookTimeoutMs })
+    return made
+  }
+
+  /** Asked of the database once: the group is never forgotten. */
+  function opened(): Promise<void> {
+    opening ??= openWebhooks(store).then(
+      () => service?.wake(),
+      (error) => {
+        opening = undefined
+        throw error
+      },
+    )
+    return opening
+  }
+
+  function running(): WebhookService {
+    service ??= makeWebhookService({
+      store,
+      wakeups,
+      poster: poster(),
+      key: rules.key,
+      userAgent,
+      timeoutMs: config.webhookTimeoutMs,
+      giveUpMs: config.webhookGiveUpMs,
+      pollMs: config.pollMs,
+      leaseMs: config.readerLeaseMs,
+      beatMs: config.readerBeatMs,
+      maxBytes: config.webhookMaxBytes,
+      publicUrl: config.publicUrl?.replace(/\/+$/, '') ?? null,
+      news: newsOf(parts),
+    })
+    return service
+  }
+
+  return {
+    rules,
+    userAgent,
+    poster,
+    opened,
+    async forJob({ webhook }) {
+      if (webhook === undefined) return null
+      const { shown: _shown, ...checked } = checkJobWebhook(rules, webhook)
+      await opened()
+      return checked
+    },
+    share() {
+      const user = {}
+      return {
+        async start() {
+          users.add(user)
+          await running().start()
+        },
+        async stop() {
+          users.delete(user)
+          if (users.size === 0) await service?.stop()
+        },
+      }
+    },
+    async close() {
+      await service?.stop()
+      await made?.close()
+    },
+  }
+}
+
+/** Runs webhooks beside something: they begin after it and end after it, so that its last events are still planned. */
+export function alongside<S extends Service>(main: S, deliverer: Deliverer, isWanted: boolean): S {
+  if (!isWanted) return main
+  const share = deliverer.share()
+  let stopping: Promise<void> | undefined
+  return {
+    ...main,
+    async start() {
+      await main.start()
+      await share.start()
+    },
+    stop() {
+      stopping ??= main.stop().then(() => share.stop())
+      return stopping
+    },
+  }
+}
+
+function newsOf({ log, metrics }: Omit<EngineParts, 'deliverer'>): SenderNews {
+  return {
+    ended(outcome, delivery, error) {
+      metrics.add('holdfast_deliveries_total', { outcome })
+      const facts = { delivery: delivery.id, event: delivery.event_id, tries: delivery.tries }
+      if (outcome === 'dead')
+        log.error({ ...facts, reason: error }, 'a webhook could not be delivered; it can be replayed')
+      if (outcome === 'retry') log.warn({ ...facts, reason: error }, 'a webhook could not be delivered yet')
+    },
+    refused: ({ id, tries }) =>
+      log.warn({ delivery: id, tries }, 'a webhook took longer than its claim; another sender has it'),
+    switchedOff(endpoint) {
+      metrics.add('holdfast_endpoints_disabled_total')
+      log.error({ ...endpoint }, 'a webhook endpoint was switched off')
+    },
+    oldest: (lateMs) => metrics.set('holdfast_oldest_delivery_seconds', lateMs / 1000),
+    trouble(error) {
+      if (isConnectionError(error)) log.warn({ reason: messageOf(error) }, 'the database is out of reach; trying again')
+      else log.error({ err: error }, 'trouble with webhooks')
+    },
+  }
+}

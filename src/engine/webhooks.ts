@@ -1,0 +1,187 @@
+import { randomUUID } from 'node:crypto'
+import { uuidv7 } from 'uuidv7'
+import { isName } from '../job/define.ts'
+import {
+  createEndpoint,
+  disableEndpoint,
+  type EndpointRow,
+  type EndpointScope,
+  enableEndpoint,
+  endpointSecrets,
+  getEndpoint,
+  listEndpoints,
+  removeEndpoint,
+  rotateSecret,
+  updateEndpoint,
+} from '../webhooks/endpoint.sql.ts'
+import { checkHeaders } from '../webhooks/headers.ts'
+import { switchedOff } from '../webhooks/plan.sql.ts'
+import type { PostResult } from '../webhooks/post.ts'
+import { requestOf } from '../webhooks/request.ts'
+import { checkSecret, freshSecret, seal } from '../webhooks/secret.ts'
+import { checkWebhookUrl } from '../webhooks/target.ts'
+import { checkTypes, checkWebhook, type GivenWebhook } from '../webhooks/webhook.ts'
+import {
+  type Deliveries,
+  endpointId,
+  limitOf,
+  makeDeliveries,
+  notFound,
+  refuse,
+  type TenantScope,
+} from './deliveries.ts'
+import type { EngineParts } from './engine.ts'
+import { textOf } from './given.ts'
+
+/** An endpoint to create. */
+export interface NewEndpoint extends GivenWebhook {
+  /** Whose events it gets. Default: `default`. */
+  tenant?: string
+  /** For people. */
+  note?: string
+}
+
+/** A webhook endpoint. Its secret is shown when it is created or rotated, and never again. */
+export interface Endpoint {
+  id: string
+  tenant: string
+  url: string
+  types: string[]
+  headers: Record<string, string>
+  note: string | null
+  createdAt: Date
+  /** Since when it is switched off, and why; null while it is on. */
+  disabledAt: Date | null
+  disabledWhy: string | null
+  /** Since when nothing has succeeded, although something was tried. */
+  failingSince: Date | null
+  /** Until when signatures are made with the secret before, too. */
+  oldSecretUntil: Date | null
+}
+
+/** Webhooks: endpoints of tenants, and what is sent to them. */
+export interface Webhooks extends Deliveries {
+  /** Creates an endpoint. It gets what happens from here on. The secret is shown this once. */
+  create(endpoint: NewEndpoint): Promise<Endpoint & { secret: string }>
+  list(options?: TenantScope & { before?: string; limit?: number }): Promise<Endpoint[]>
+  /** Throws endpoint_not_found. */
+  get(id: string, scope?: TenantScope): Promise<Endpoint>
+  update(
+    id: string,
+    change: Partial<Pick<NewEndpoint, 'url' | 'types' | 'headers' | 'note'>>,
+    scope?: TenantScope,
+  ): Promise<Endpoint>
+  /** Gives it another secret. For the time of grace (default: a day), deliveries are signed with both. */
+  rotate(
+    id: string,
+    options?: TenantScope & { graceMs?: number; secret?: string },
+  ): Promise<Endpoint & { secret: string }>
+  enable(id: string, scope?: TenantScope): Promise<Endpoint>
+  /** Switches it off: what waits for it, and what comes, becomes dead letters. */
+  disable(id: string, scope?: TenantScope & { why?: string }): Promise<Endpoint>
+  /** Removes it. Its deliveries stay listed until they are old. */
+  remove(id: string, scope?: TenantScope): Promise<void>
+  /** Sends a signed sample at once, once, and says what came of it. */
+  test(id: string, scope?: TenantScope): Promise<PostResult>
+}
+
+const day = 86_400_000
+/** Makes the webhooks of an engine. */
+export function makeWebhooks({ store, deliverer }: EngineParts): Webhooks {
+  const { rules } = deliverer
+  return {
+    ...makeDeliveries(store),
+    async create({ tenant = 'default', note, ...webhook }) {
+      if (!isName(tenant))
+        refuse(`tenant must be up to 100 letters, digits and any of _ . : -, not ${JSON.stringify(tenant)}.`)
+      const { shown, url, types, headers, secret } = checkWebhook(rules, webhook)
+      const text = textOf('note', note)
+      await deliverer.opened()
+      const params = { id: uuidv7(), tenant, url, types, headers, secret, note: text }
+      return { ...must(await store.run(createEndpoint, params), ''), secret: shown }
+    },
+    async list({ tenant, before, limit = 50 } = {}) {
+      const page = {
+        tenant: textOf('tenant', tenant),
+        before: before === undefined ? null : endpointId(before),
+        limit: limitOf(limit),
+      }
+      return (await store.run(listEndpoints, page)).map(endpointOf)
+    },
+    get: async (id, scope) => must(await store.run(getEndpoint, scopeOf(id, scope)), id),
+    async update(id, { url, types, headers, note }, scope) {
+      const change = {
+        url: url === undefined ? null : checkWebhookUrl(url, rules.policy).href,
+        types: types === undefined ? null : checkTypes(types),
+        headers: headers === undefined ? null : JSON.stringify(checkHeaders(headers)),
+        note: textOf('note', note),
+      }
+      return must(await store.run(updateEndpoint, { ...scopeOf(id, scope), ...change }), id)
+    },
+    async rotate(id, { graceMs = day, secret, ...scope } = {}) {
+      if (!Number.isFinite(graceMs) || graceMs < 0 || graceMs > 365 * day)
+        refuse(`graceMs must be milliseconds from 0 to a year, not ${JSON.stringify(graceMs)}.`)
+      const shown = secret === undefined ? freshSecret() : checkSecret(secret)
+      const params = { ...scopeOf(id, scope), graceMs, secret: seal(shown, rules.key) }
+      return { ...must(await store.run(rotateSecret, params), id), secret: shown }
+    },
+    enable: async (id, scope) => must(await store.run(enableEndpoint, scopeOf(id, scope)), id),
+    async disable(id, { why, ...scope } = {}) {
+      const params = {
+        ...scopeOf(id, scope),
+        why: textOf('why', why) ?? 'Somebody switched it off.',
+        error: switchedOff,
+      }
+      return must(await store.run(disableEndpoint, params), id)
+    },
+    async remove(id, scope) {
+      const [gone] = await store.run(removeEndpoint, { ...scopeOf(id, scope), error: 'The endpoint was removed.' })
+      if (!gone) throw notFound(id)
+    },
+    async test(id, scope) {
+      const [row] = await store.run(endpointSecrets, scopeOf(id, scope))
+      if (!row) throw notFound(id)
+      const sample = sampleOf(id, row.tenant)
+      const secrets = [row.secret, row.old_secret].filter((secret) => secret !== null)
+      const sending = { ...sample, url: row.url, headers: row.headers, secrets, trace: null }
+      return deliverer.poster().post(requestOf(sending, rules.key, deliverer.userAgent))
+    },
+  }
+}
+
+function must(rows: EndpointRow[], id: string): Endpoint {
+  const [row] = rows
+  if (!row) throw notFound(id)
+  return endpointOf(row)
+}
+
+function scopeOf(id: string, { tenant }: TenantScope = {}): EndpointScope {
+  return { id: endpointId(id), tenant: textOf('tenant', tenant) }
+}
+
+function sampleOf(endpoint: string, tenant: string): { id: string; body: string } {
+  const id = `evt_test_${randomUUID().replaceAll('-', '')}`
+  const body = JSON.stringify({
+    specversion: '1.0',
+    id,
+    source: '/holdfast',
+    type: 'webhook.test',
+    subject: endpoint,
+    time: new Date().toISOString(),
+    datacontenttype: 'application/json',
+    data: { job: null, tenant, result: null, error: null, details: { message: 'This is a test.' } },
+  })
+  return { id, body }
+}
+
+function endpointOf(row: EndpointRow): Endpoint {
+  const { created_at, disabled_at, disabled_why, failing_since, old_secret_until, ...same } = row
+  return {
+    ...same,
+    createdAt: created_at,
+    disabledAt: disabled_at,
+    disabledWhy: disabled_why,
+    failingSince: failing_since,
+    oldSecretUntil: old_secret_until,
+  }
+}

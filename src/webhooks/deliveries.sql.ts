@@ -1,0 +1,114 @@
+import { sql, statement } from '../store/sql.ts'
+
+/** A delivery, for whoever looks. */
+export interface DeliveryRow {
+  id: string
+  event_id: string
+  event_seq: number
+  type: string
+  tenant: string
+  job_id: string | null
+  endpoint_id: string | null
+  state: string
+  created_at: Date
+  next_at: Date
+  claimed_at: Date | null
+  tries: number
+  status: number | null
+  error: string | null
+  excerpt: string | null
+  ms: number | null
+  ended_at: Date | null
+}
+
+/** Which deliveries; null means any. */
+export interface DeliveryFilter {
+  endpoint: string | null
+  job: string | null
+  tenant: string | null
+  state: string | null
+  before: string | null
+  limit: number
+}
+
+const columns = sql`id, event_id, event_seq, type, tenant, job_id, endpoint_id, state, created_at, next_at, claimed_at, tries, status, error, excerpt, ms, ended_at`
+
+/** A page of deliveries, the latest first. */
+export const listDeliveries = statement<DeliveryRow>()(
+  'delivery.list',
+  (p: DeliveryFilter) => sql`
+  select ${columns}
+  from holdfast.delivery
+  where (${p.endpoint}::uuid is null or endpoint_id = ${p.endpoint})
+    and (${p.job}::uuid is null or job_id = ${p.job})
+    and (${p.tenant}::text is null or tenant = ${p.tenant})
+    and (${p.state}::text is null or state = ${p.state})
+    and id < coalesce(${p.before}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+  order by id desc
+  limit ${p.limit}`,
+)
+
+/** One delivery, with what is sent. */
+export const getDelivery = statement<DeliveryRow & { body: string }>()(
+  'delivery.get',
+  (p: { id: string; tenant: string | null }) => sql`
+  select ${columns}, body
+  from holdfast.delivery
+  where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant})`,
+)
+
+/** As if it were new, but for its fence, its id and its bytes. */
+const anew = sql`state = 'pending', ended_at = null, next_at = now(), failures = 0, failed_at = null`
+
+/** Sends an ended delivery once more. No row back: it is still to be sent, or does not exist. */
+export const replayDelivery = statement<{ id: string }>()(
+  'delivery.replay',
+  (p: { id: string; tenant: string | null }) => sql`
+  update holdfast.delivery
+  set ${anew}
+  where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant}) and state <> 'pending'
+  returning id, pg_notify('holdfast_event', '') as woken`,
+)
+
+/** Sends ended deliveries once more, some at a time; the highest id gives `after` for the next ones. */
+export const replayDeliveries = statement<{ id: string }>()(
+  'delivery.replay_all',
+  (p: {
+    endpoint: string | null
+    tenant: string | null
+    since: Date | null
+    states: string[]
+    after: string
+    limit: number
+  }) => sql`
+  with chosen as materialized (
+    select id
+    from holdfast.delivery
+    where state = any(${p.states}::text[]) and id > ${p.after}::uuid
+      and (${p.endpoint}::uuid is null or endpoint_id = ${p.endpoint})
+      and (${p.tenant}::text is null or tenant = ${p.tenant})
+      and (${p.since}::timestamptz is null or created_at >= ${p.since})
+    order by id
+    limit ${p.limit}
+    for update
+  )
+  update holdfast.delivery
+  set ${anew}
+  where id = any(array(select id from chosen)) and state = any(${p.states}::text[])
+  returning id, pg_notify('holdfast_event', '') as woken`,
+)
+
+/** Forgets deliveries that ended long ago. */
+export const forgetDeliveries = statement<{ id: string }>()(
+  'delivery.forget',
+  (p: { olderThanMs: number; limit: number }) => sql`
+  delete from holdfast.delivery
+  where id = any(array(
+    select id
+    from holdfast.delivery
+    where ended_at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+    order by ended_at
+    limit ${p.limit}
+  )) and ended_at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+  returning id`,
+)

@@ -1,0 +1,127 @@
+import { type CursorMove, movingCursor } from '../events/group.sql.ts'
+import { finalStates } from '../job/machine.ts'
+import { eventOf, raw, type Sql, sql, stateList, statement } from '../store/sql.ts'
+
+/** What is planned at once: the events behind `after`, up to where the cursor moves. */
+export interface PlanParams extends CursorMove {
+  after: number
+  /** A result that would make the body larger is replaced by a link. */
+  maxBytes: number
+  publicUrl: string | null
+}
+
+/** Why a delivery is dead before it was ever sent. */
+export const switchedOff = 'The endpoint is switched off.'
+
+const timeOf = (column: string) => raw(`to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`)
+
+/** Without the stack: where our code stands is nothing for a receiver. */
+const errorIn = (data: string) => raw(`json_build_object('code', ${data} -> 'code', 'message', ${data} -> 'message')`)
+
+const job = sql`case when one.job_id is not null then json_build_object(
+        'id', one.job_id, 'kind', one.kind, 'queue', job.queue, 'state', one.state,
+        'stage', json_build_object('number', one.stage, 'name', coalesce(output.name, kind.stages -> one.stage::int ->> 'name')),
+        'attempt', one.attempt, 'submittedAt', ${timeOf('job.submitted_at')},
+        'finishedAt', case when one.state in (${stateList(finalStates)}) then ${timeOf('one.at')} end, 'meta', payload.meta
+      ) end`
+
+const error = sql`case when one.type = ${eventOf('fail')} then ${errorIn('one.data')}
+        when one.type in (${eventOf('retry')}, ${eventOf('quarantine')}) then ${errorIn("(one.data -> 'error')")} end`
+
+const details = sql`case when one.type = ${eventOf('fail')} then null
+        when one.type = ${eventOf('retry')} then json_build_object('runAt', one.data -> 'runAt')
+        when one.type = ${eventOf('quarantine')} then
+          json_build_object('rung', one.data -> 'rung', 'lostMs', one.data -> 'lostMs', 'crashes', one.data -> 'crashes')
+        else one.data end`
+
+const dataWith = (omitted: Sql) => sql`json_build_object('job', ${job}, 'tenant', one.tenant,
+      'result', case when not output.is_omitted then output.output end${omitted}, 'error', ${error}, 'details', ${details})`
+
+const data = sql`case when output.is_omitted then ${dataWith(sql`, 'resultOmitted', output.omitted`)} else ${dataWith(raw(''))} end`
+
+/** The shape of a CloudEvent. */
+const bodyWith = (
+  trace: Sql,
+) => sql`json_build_object('specversion', '1.0', 'id', one.event_id, 'source', '/holdfast', 'type', one.type,
+      'subject', one.job_id, 'time', ${timeOf('one.at')}, 'datacontenttype', 'application/json'${trace}, 'data', ${data})::text`
+
+const body = sql`case when payload.trace is null then ${bodyWith(raw(''))} else ${bodyWith(sql`, 'traceparent', payload.trace`)} end`
+
+const omitted = (p: PlanParams) => sql`json_build_object('bytes', octet_length(kept.output::text),
+        'reason', format('The body of a webhook may have %s bytes (setting webhookMaxBytes).', ${p.maxBytes}::bigint),
+        'link', coalesce(${p.publicUrl}::text || '/v1/jobs/' || one.job_id || '/result',
+          format('Read the result with hf.get(''%s''), or with: holdfast show %s', one.job_id, one.job_id)))`
+
+/**
+ * Plans the deliveries of a piece of the log and moves the cursor past it, in one statement: each is planned exactly once. The body is
+ * made here and sent as it is, so all tries send the same bytes. No row back: another reader has the cursor.
+ */
+export const planDeliveries = statement<{ seq: number; planned: number }>()(
+  'delivery.plan',
+  (p: PlanParams) => sql`
+  with mine as materialized (${movingCursor(p)}),
+  news as materialized (
+    select event.*, 'evt_' || replace(coalesce(event.job_id::text, ''), '-', '') || '_' || event.seq as event_id
+    from holdfast.event
+    where event.seq > ${p.after}::bigint and event.seq <= ${p.seq}::bigint
+  ),
+  wanted as materialized (
+    select news.*, endpoint.id as endpoint_id, endpoint.id::text as lane, endpoint.disabled_at is not null as is_off
+    from news
+    join holdfast.endpoint on endpoint.tenant = news.tenant and news.type = any(endpoint.types) and news.at >= endpoint.created_at
+    union all
+    select news.*, null, hook.origin, false
+    from news
+    cross join lateral (
+      select origin
+      from holdfast.job_webhook
+      where job_id = news.job_id and news.type = any(types)
+      limit 1
+    ) as hook
+  ),
+  one as materialized (
+    select distinct on (seq) *
+    from wanted
+    order by seq
+  ),
+  told as materialized (
+    select one.seq, ${body} as body
+    from one
+    left join lateral (
+      select live.queue, live.submitted_at from holdfast.live_job as live where live.id = one.job_id
+      union all
+      select finished.queue, finished.submitted_at from holdfast.finished_job as finished where finished.id = one.job_id
+      limit 1
+    ) as job on true
+    left join lateral (
+      select kept.trace, case when octet_length(kept.meta::text) <= ${p.maxBytes}::bigint then kept.meta end as meta
+      from holdfast.job_payload as kept
+      where kept.job_id = one.job_id
+      limit 1
+    ) as payload on true
+    left join lateral (
+      select kept.name, kept.output, ${omitted(p)} as omitted,
+        octet_length(kept.output::text) + coalesce(octet_length(payload.meta::text), 0) > ${p.maxBytes}::bigint - 1000 as is_omitted
+      from holdfast.stage_output as kept
+      where kept.job_id = one.job_id and kept.stage = one.stage and kept.attempt = one.attempt
+        and one.type in (${eventOf('advance')}, ${eventOf('finish')})
+      limit 1
+    ) as output on true
+    left join holdfast.kind on kind.name = one.kind
+  ),
+  planned as (
+    insert into holdfast.delivery (event_seq, event_id, type, tenant, job_id, endpoint_id, lane, state, body, error, ended_at)
+    select wanted.seq, wanted.event_id, wanted.type, wanted.tenant, wanted.job_id, wanted.endpoint_id, wanted.lane,
+      case when wanted.is_off then 'dead' else 'pending' end, told.body,
+      case when wanted.is_off then ${switchedOff}::text end, case when wanted.is_off then now() end
+    from wanted
+    join told on told.seq = wanted.seq
+    cross join mine
+    order by wanted.seq
+    on conflict do nothing
+    returning state
+  )
+  select mine.seq, made.planned, case when made.planned > 0 then pg_notify('holdfast_event', '') end as woken
+  from mine
+  cross join (select count(*) as planned from planned where state = 'pending') as made`,
+)

@@ -1,0 +1,193 @@
+// Sends what is due. The invariant: a delivery is pending until its outcome is written, and a pending one comes due by itself.
+//
+// Any number of processes send. A claim moves next_at to when the claim ends, and raises tries, which is the fence of whoever claimed
+// it. A process that dies, at whatever moment, leaves a row that the next claim finds. So a receiver may get an event twice, always
+// under the same id and with the same bytes; it never misses one.
+import { setMaxListeners } from 'node:events'
+import { messageOf } from '../errors/errors.ts'
+import type { Wakeups } from '../events/wakeups.ts'
+import { backoffMs } from '../job/backoff.ts'
+import { group } from '../service/group.ts'
+import { loop, type Service, within } from '../service/service.ts'
+import type { Store } from '../store/store.ts'
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  oldestDue,
+  type SwitchedOff,
+  type Tried,
+  writeTries,
+} from './delivery.sql.ts'
+import { makeLanes } from './lanes.ts'
+import { switchedOff } from './plan.sql.ts'
+import type { Poster, PostResult } from './post.ts'
+import { requestOf, sendingOf } from './request.ts'
+
+/** What a sender needs. */
+export interface SenderParts {
+  store: Store
+  wakeups: Wakeups
+  poster: Poster
+  /** The key that secrets are sealed with. */
+  key: Buffer | null
+  userAgent: string
+  timeoutMs: number
+  giveUpMs: number
+  pollMs: number
+  news: SenderNews
+}
+
+/** What a sender tells of. */
+export interface SenderNews {
+  ended(outcome: 'delivered' | 'retry' | 'dead', delivery: ClaimedDelivery, error: string | null): void
+  /** An outcome that was not written, because another sender has the delivery by now. */
+  refused(delivery: ClaimedDelivery): void
+  switchedOff(endpoint: SwitchedOff): void
+  oldest(lateMs: number): void
+  trouble(error: unknown): void
+}
+
+/** A sender. `wake` says that there may be something to send. */
+export interface Sender extends Service {
+  wake(): void
+}
+
+const mostInFlight = 512
+/** How much longer than a try a claim lasts. */
+export const claimSlackMs = 5_000
+/** How long those in flight may take to end when the sender stops. */
+const graceMs = 2_000
+const lookEveryMs = 5_000
+const backoff = { baseMs: 5_000, maxMs: 14_400_000, factor: 3 }
+
+interface Ended {
+  row: ClaimedDelivery
+  tried: Tried
+}
+
+/** Makes a sender. */
+export function makeSender(parts: SenderParts): Sender {
+  const { store, news } = parts
+  const lanes = makeLanes(mostInFlight)
+  const inFlight = new Set<Promise<void>>()
+  let leaving = new AbortController()
+  let after = ''
+  let lookedMs = Number.NEGATIVE_INFINITY
+  let unhear: (() => Promise<void>) | undefined
+
+  const outcomes = group<Ended, void>({
+    most: 200,
+    lanes: 2,
+    async write(ended) {
+      await write(parts, ended)
+      return ended.map(() => undefined)
+    },
+  })
+
+  async function carry(row: ClaimedDelivery): Promise<void> {
+    lanes.begin(row.lane)
+    let ms: number | null = null
+    try {
+      const tried = await send(parts, row, leaving.signal)
+      ms = tried.ms
+      await outcomes.add({ row, tried })
+    } catch (error) {
+      // what was not written comes due again when the claim ends
+      news.trouble(error)
+    } finally {
+      lanes.end(row.lane, ms)
+      sending.wake()
+    }
+  }
+
+  async function turn(): Promise<number> {
+    await lookAtOldest()
+    const room = lanes.room()
+    if (room.limit === 0) return parts.pollMs
+    const rows = await store.run(claimDeliveries, { ...room, after, claimMs: parts.timeoutMs + claimSlackMs })
+    for (const row of rows) {
+      const carried = carry(row)
+      inFlight.add(carried)
+      void carried.then(() => inFlight.delete(carried))
+    }
+    const hadStart = after !== ''
+    // with no room for all, the next claim goes on where this one ended, so that the last lanes get their turn too
+    after = rows.length === room.limit ? rows.reduce((last, { lane }) => (lane > last ? lane : last), '') : ''
+    return rows.length > 0 || hadStart ? 0 : parts.pollMs
+  }
+
+  async function lookAtOldest(): Promise<void> {
+    if (performance.now() - lookedMs < lookEveryMs) return
+    lookedMs = performance.now()
+    const [oldest] = await store.run(oldestDue, {})
+    news.oldest(oldest?.late_ms ?? 0)
+  }
+
+  const sending = loop({ turn, onError: news.trouble })
+  return {
+    wake: sending.wake,
+    async start() {
+      if (unhear) return
+      leaving = new AbortController()
+      // as many as are in flight listen, and that is no leak
+      setMaxListeners(mostInFlight + 1, leaving.signal)
+      unhear = parts.wakeups.hear(sending.wake)
+      await sending.start()
+    },
+    async stop() {
+      await sending.stop()
+      if (inFlight.size > 0 && !(await within(graceMs, Promise.all(inFlight)))) leaving.abort()
+      await Promise.all(inFlight)
+      await outcomes.idle()
+      await unhear?.()
+      unhear = undefined
+    },
+  }
+}
+
+async function send(parts: SenderParts, row: ClaimedDelivery, signal: AbortSignal): Promise<Tried> {
+  if (row.is_off) return failed(row, 'permanent', switchedOff)
+  const sending = sendingOf(row)
+  if (typeof sending === 'string') return failed(row, 'permanent', sending)
+  try {
+    return triedOf(row, await parts.poster.post(requestOf(sending, parts.key, parts.userAgent), signal))
+  } catch (error) {
+    if (signal.aborted) return failed(row, 'released', '')
+    // such as a secret that this process can't unseal: another one may, or this one with another key
+    parts.news.trouble(error)
+    return failed(row, 'retry', messageOf(error))
+  }
+}
+
+function failed(row: ClaimedDelivery, outcome: Tried['outcome'], error: string): Tried {
+  const { id, tries, failures } = row
+  const delayMs = backoffMs(failures + 1, backoff)
+  return { id, tries, outcome, status: null, error, excerpt: null, ms: null, delayMs, leastMs: 0 }
+}
+
+function triedOf(row: ClaimedDelivery, result: PostResult): Tried {
+  const { id, tries, failures } = row
+  return {
+    id,
+    tries,
+    outcome: result.kind,
+    status: result.status ?? null,
+    error: result.kind === 'delivered' ? null : result.reason,
+    excerpt: result.kind === 'delivered' ? null : (result.excerpt ?? null),
+    ms: result.ms,
+    delayMs: backoffMs(failures + 1, backoff),
+    leastMs: result.kind === 'retry' ? (result.retryAfterMs ?? 0) : 0,
+  }
+}
+
+async function write({ store, giveUpMs, news }: SenderParts, ended: Ended[]): Promise<void> {
+  const rows = await store.run(writeTries, { tried: ended.map(({ tried }) => tried), giveUpMs })
+  const states = new Map(rows.map(({ id, state }) => [id, state]))
+  for (const { row, tried } of ended) {
+    const state = states.get(row.id)
+    if (state === undefined) news.refused(row)
+    else if (tried.outcome !== 'released')
+      news.ended(state === 'pending' ? 'retry' : (state as 'delivered' | 'dead'), row, tried.error)
+  }
+  for (const off of rows[0]?.off ?? []) news.switchedOff(off)
+}

@@ -1,0 +1,115 @@
+import { memberKinds as kinds, type MemberOptions, startMember, swift } from './crash/member.ts'
+import { expect, type Fixtures, test, until } from './fixtures.ts'
+import { hook, near, settled, verify } from './webhooks/hooks.ts'
+import { receiver } from './webhooks/receiver.ts'
+
+const settings = {
+  ...swift,
+  webhookAllow: near.webhookAllow.join(','),
+  webhookTimeoutMs: 800,
+  readerLeaseMs: 600,
+  readerBeatMs: 150,
+} satisfies MemberOptions['settings']
+
+/** The process that plans. */
+async function planner(query: Fixtures['query']): Promise<number> {
+  const [reader] = await until(async () => {
+    const rows = await query<{ pid: number }>(`
+      select reader.pid from holdfast.event_cursor as cursor join holdfast.event_reader as reader on reader.id = cursor.reader_id
+      where cursor.group_name = 'webhooks' and reader.lease_until > now()`)
+    return rows.length > 0 && rows
+  }, 'somebody plans')
+  return reader?.pid as number
+}
+
+test('a webhook whose sender was killed with -9 during the call is sent again by another, under the same id', async ({
+  open,
+  url,
+  query,
+}) => {
+  const server = await receiver((response) => {
+    // the first call is never answered
+    if (server.received.length > 1) response.end()
+  })
+  const hf = await open(near)
+  const { secret } = await hf.webhooks.create({ url: server.url, types: 'job.submitted' })
+  const first = await startMember({ url, role: 'deliver', settings })
+  await hf.submit(kinds.hold, null)
+  await until(() => server.received.length === 1, 'the call')
+  await first.kill('SIGKILL')
+  const second = await startMember({ url, role: 'deliver', settings })
+  const [delivered] = await settled(hf, 'delivered')
+  const claimMs = settings.webhookTimeoutMs + 5_000
+  const [row] = await query<{ ms: number }>(
+    'select extract(epoch from claimed_at - created_at) * 1000 as ms from holdfast.delivery',
+  )
+  expect(Number(row?.ms)).toBeLessThan(claimMs + settings.pollMs + 5_000)
+  expect(delivered).toMatchObject({ tries: 2 })
+  for (const got of server.received) verify(secret, got)
+  expect(server.received[1]?.body).toBe(server.received[0]?.body)
+  expect(server.received[1]?.headers['webhook-id']).toBe(server.received[0]?.headers['webhook-id'])
+  expect((await hf.audit()).violations).toEqual([])
+  await second.stop()
+  await server[Symbol.asyncDispose]()
+})
+
+test('a webhook arrives although its process was killed with -9 right after the settle of the job', async ({
+  open,
+  url,
+  query,
+}) => {
+  const server = await hook()
+  const hf = await open(near)
+  const { secret } = await hf.webhooks.create({ url: server.url })
+  // so that nothing of it plans or sends before it is killed
+  const worker = await startMember({ url, kinds: ['hold'], settings: { ...settings, webhooks: false } })
+  const job = await hf.submit(kinds.hold, { name: 'now' })
+  await worker.heard('it runs', (line) => line.started !== undefined)
+  worker.order({ open: 'now' })
+  await until(async () => (await query('select from holdfast.finished_job')).length === 1, 'the settle')
+  await worker.kill('SIGKILL')
+  expect(await hf.webhooks.deliveries()).toEqual([])
+  await startMember({ url, role: 'reap', settings })
+  const [got] = await server.got(1)
+  verify(secret, got)
+  expect(server.told()).toMatchObject([{ type: 'job.finished', subject: job.id }])
+})
+
+test('a planner that was killed with -9 is replaced, and every event is planned once', async ({ open, url, query }) => {
+  const server = await hook()
+  const hf = await open(near)
+  await hf.webhooks.create({ url: server.url, types: 'job.submitted' })
+  const members = await Promise.all([1, 2].map(() => startMember({ url, role: 'deliver', settings })))
+  const pid = await planner(query)
+  const dying = members.find((member) => member.pid === pid)
+  expect(dying).toBeDefined()
+  const before = Array.from({ length: 10 }, (_, input) => hf.submit(kinds.hold, input))
+  await server.got(1)
+  await dying?.kill('SIGKILL')
+  const killedMs = performance.now()
+  await Promise.all(before)
+  for (let input = 10; input < 20; input++) await hf.submit(kinds.hold, input)
+  expect(await until(async () => (await planner(query)) !== pid, 'another plans')).toBe(true)
+  expect(performance.now() - killedMs).toBeLessThan(settings.readerLeaseMs + settings.readerBeatMs + 5_000)
+  await until(async () => (await query('select from holdfast.delivery')).length === 20, 'all are planned')
+  await settled(hf, 'delivered', 20)
+  expect(new Set(server.received.map(({ headers }) => headers['webhook-id'])).size).toBe(20)
+  expect((await hf.audit()).violations).toEqual([])
+})
+
+test('two processes that send lose nothing, and twenty events give twenty ids', async ({ open, url, query }) => {
+  const server = await hook()
+  const hf = await open(near)
+  const { secret } = await hf.webhooks.create({ url: server.url, types: 'job.submitted' })
+  await Promise.all([1, 2].map(() => startMember({ url, role: 'deliver', settings })))
+  await hf.submitMany(
+    kinds.hold,
+    Array.from({ length: 20 }, (_, input) => ({ input })),
+  )
+  await settled(hf, 'delivered', 20)
+  expect(await query('select from holdfast.delivery')).toHaveLength(20)
+  expect(server.received).toHaveLength(20)
+  expect(new Set(server.received.map(({ headers }) => headers['webhook-id'])).size).toBe(20)
+  for (const got of server.received) verify(secret, got)
+  expect((await hf.audit()).violations).toEqual([])
+})
