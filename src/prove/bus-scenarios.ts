@@ -55,6 +55,14 @@ export const webhooks: Scenario = {
   name: 'webhooks',
   provokes: 'an endpoint and jobs with webhooks, whose receiver fails, refuses and takes; replays; an endpoint tended',
   also: ['group.find', 'group.open', 'event.mark', 'reader.renew', 'cursor.claim'],
+  owns: [
+    'delivery.plan',
+    'delivery.claim',
+    'delivery.write',
+    'delivery.replay',
+    'delivery.replay_all',
+    'endpoint.create',
+  ],
   // a claim that finds nothing tells nothing
   behind: { 'delivery.claim': 'delivery.write' },
   async run(on) {

@@ -137,7 +137,7 @@ async function struckBy(yard: Yard, fault: FaultName, on: Case, sprung: Sprung, 
   const resent = striking.then((event) =>
     event === undefined ? undefined : untilSentAgain(on, event, sprung.post.member.pid, finalMs),
   )
-  const recovered = Promise.all([untilMoved(on, hit), resent]).then(
+  const recovered = Promise.all([untilMoved(on, fault, hit), resent]).then(
     () => ({ ...watch.stop(), hasCursors: hit.cursors.length > 0 }),
     (error) => {
       watch.stop()
@@ -149,16 +149,16 @@ async function struckBy(yard: Yard, fault: FaultName, on: Case, sprung: Sprung, 
   return recovered
 }
 
-async function untilMoved(on: Case, hit: Hit): Promise<void> {
-  await Promise.all([untilJobsMoved(on, hit), untilReadAgain(on, hit)])
+async function untilMoved(on: Case, fault: FaultName, hit: Hit): Promise<void> {
+  await Promise.all([untilJobsMoved(on, hit), untilReadAgain(on, fault, hit)])
 }
 
-async function untilReadAgain(on: Case, { cursors }: Hit): Promise<void> {
+async function untilReadAgain(on: Case, fault: FaultName, { cursors }: Hit): Promise<void> {
   if (cursors.length === 0) return
   await eventually(
     async () => {
       const now = await on.bus.cursors()
-      return cursors.every((before) => isReadAgain(before, now))
+      return cursors.every((before) => isReadAgain(fault, before, now))
     },
     { ms: finalMs, what: 'the cursors that were hit were read from again' },
   )

@@ -41,11 +41,16 @@ export function hasMoved(before: StandingRow, now: StandingRow | undefined): boo
   return now !== undefined && (isOver(now) || now.attempt > before.attempt || now.stage > before.stage)
 }
 
-/** Whether a cursor is read from again: by another, or by the same one, which has given a sign of life since. */
-export function isReadAgain(before: CursorRow, now: CursorRow[]): boolean {
+/** Whether a cursor is read from again: by another, or by the same one if the fault has left it its lease, which is longer by now. */
+export function isReadAgain(fault: FaultName, before: CursorRow, now: CursorRow[]): boolean {
   const found = now.find((one) => one.group_name === before.group_name && one.partition === before.partition)
   if (!found) return true // its group is forgotten
-  return found.pid !== null && (found.term > before.term || (found.lease_ms ?? 0) > (before.lease_ms ?? 0))
+  const isLonger = keepsLease(fault) && (found.lease_ms ?? 0) > (before.lease_ms ?? 0)
+  return found.pid !== null && (found.term > before.term || isLonger)
+}
+
+function keepsLease(fault: FaultName): boolean {
+  return fault === 'cut-before' || fault === 'cut-after' || fault === 'restart' || fault === 'deaf'
 }
 
 const giveAwayMs = 15_000
