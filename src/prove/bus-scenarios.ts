@@ -13,13 +13,12 @@ export const readers: Scenario = {
   // the first moves only say that a reader wants to be woken
   behind: { 'cursor.move': 'event.read', 'parked.due': 'event.park' },
   async run(on) {
-    await Promise.all([manned(on), on.crew.fill('reader-1', 'reader')])
-    await eventually(async () => (await heldBy(on)).every((pid) => pid !== null), {
+    await Promise.all([manned(on), on.crew.fill('reader-1', 'reader'), on.crew.fill('reader-2', 'reader')])
+    await eventually(async () => (await readingPids(on)).size === 2, {
       ms: waitMs,
-      what: 'the first reader had all cursors',
+      what: 'the two readers had shared the cursors',
     })
     await Promise.all([
-      on.crew.fill('reader-2', 'reader'),
       ...on.shuffled(['short', 'staged', 'flaky', 'doomed', 'usable', 'chatty']).map((kind) => on.submit(kind)),
       on.submitMany('short', 4),
     ])
@@ -30,9 +29,8 @@ export const readers: Scenario = {
   },
 }
 
-async function heldBy(on: Case): Promise<(number | null)[]> {
-  const held = (await on.bus.cursors()).map(({ pid }) => pid)
-  return held.length > 0 ? held : [null]
+async function readingPids(on: Case): Promise<ReadonlySet<number>> {
+  return new Set((await on.bus.cursors()).flatMap(({ pid }) => pid ?? []))
 }
 
 /** The event of the doomed job is parked, fails once more when it is replayed, and is handled then. */

@@ -4,6 +4,7 @@ import type { Case } from './case.ts'
 import { eventually } from './deadline.ts'
 import type { FaultName } from './faults.ts'
 import { cancelStubborn, manned, waitMs } from './manned.ts'
+import { upkeep } from './upkeep-scenario.ts'
 
 /** What goes on in a cell while the fault strikes. A statement is tried in the first scenario in which it occurs. */
 export interface Scenario {
@@ -172,6 +173,7 @@ export const scenarios: readonly Scenario[] = [
   join,
   fanOut,
   barriers,
+  upkeep,
   readers,
   stop,
   expiry,

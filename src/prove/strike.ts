@@ -26,7 +26,9 @@ export async function lookAtHit(on: Case, { post }: Sprung): Promise<Hit> {
     const orphans = live.filter((job) => job.session_id !== null && job.pid === null)
     const hit = [...heldJobs, ...orphans]
     const sessions = await on.ask(livingSessions, { pid: post.member.pid })
-    const cursors = (await on.bus.cursors()).filter(({ pid }) => pid === post.member.pid)
+    // with nobody else there, it would be measured how long a process takes to start
+    const hasPeer = on.crew.posts().some((one) => one !== post && one.isUp && one.role === post.role)
+    const cursors = (await on.bus.cursors()).filter(({ pid }) => hasPeer && pid === post.member.pid)
     // whoever reads and holds no jobs is measured by how soon its cursors are read from
     const jobs = hit.length > 0 || cursors.length > 0 ? hit : live
     return { jobs, sessions: sessions.map(({ id }) => id), heldJobs, cursors }
