@@ -10,8 +10,13 @@ import type { Scenario } from './scenario.ts'
 export const readers: Scenario = {
   name: 'readers',
   provokes: 'two readers of a group in two partitions, events that fail, one that is parked and replayed, a rewind',
-  // the first moves only say that a reader wants to be woken
-  behind: { 'cursor.move': 'event.read', 'parked.due': 'event.park' },
+  // before there are jobs, readers find nothing and only say that they want to be woken
+  behind: {
+    'event.mark': 'job.submit',
+    'event.read': 'job.submit',
+    'cursor.move': 'job.submit',
+    'parked.due': 'event.park',
+  },
   async run(on) {
     await Promise.all([manned(on), on.crew.fill('reader-1', 'reader'), on.crew.fill('reader-2', 'reader')])
     await eventually(async () => (await readingPids(on)).size === 2, {
