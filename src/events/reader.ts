@@ -136,7 +136,10 @@ export function makeReader(parts: ReaderParts): Service {
     }
     if (lanes.size >= share) return
     const limit = share - lanes.size
-    for (const row of await store.run(claimCursors, { group, readerId: id, limit, careful: parts.careful })) {
+    const claimed = await store.run(claimCursors, { group, readerId: id, limit, careful: parts.careful })
+    // the answer may come so late that all was let go meanwhile: then others may read there
+    if (id !== readerId) return
+    for (const row of claimed) {
       const [leaving, lost] = [new AbortController(), new AbortController()]
       const held: HeldCursor = {
         fence: { group, partition: row.partition, readerId: id, term: row.term },
