@@ -1,4 +1,5 @@
 import { ownedOrphans } from './owned-orphans.ts'
+import { webhookOrphans } from './webhook-orphans.ts'
 
 /**
  * The catalogue of orphans: every way in which a job can come to a stand, declared once. The docs table and
@@ -181,6 +182,7 @@ export const orphans = {
     test: 'a waiting job that no barrier will join goes on',
   },
   ...ownedOrphans,
+  ...webhookOrphans,
   'leader-hangs': {
     comesAbout: 'The leader freezes, loses its network or dies in the middle of a sweep.',
     found: 'Its lease runs out; candidates ask every leaderRenewMs.',
