@@ -1,0 +1,11 @@
+import { raw, type Sql } from './sql.ts'
+
+/**
+ * Whether an endpoint wants an event: it is of its tenant, of one of its types, and about no item of a fan-out, of which there may be
+ * millions, unless it wants these too. The planner and the audit ask in the same words.
+ */
+export function isWantedBy(endpoint: string, event: string): Sql {
+  return raw(`${endpoint}.tenant = ${event}.tenant and ${event}.type = any(${endpoint}.types) and (${endpoint}.items
+      or not exists (select from holdfast.live_job as item where item.id = ${event}.job_id and item.barrier_id is not null)
+      and not exists (select from holdfast.finished_job as item where item.id = ${event}.job_id and item.barrier_id is not null))`)
+}
