@@ -1,3 +1,4 @@
+import { logOrphans } from './log-orphans.ts'
 import { ownedOrphans } from './owned-orphans.ts'
 
 /**
@@ -180,6 +181,7 @@ export const orphans = {
     duty: 'requeueWaiting',
     test: 'a waiting job that no barrier will join goes on',
   },
+  ...logOrphans,
   ...ownedOrphans,
   'leader-hangs': {
     comesAbout: 'The leader freezes, loses its network or dies in the middle of a sweep.',
