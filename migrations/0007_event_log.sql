@@ -46,23 +46,24 @@ create table holdfast.event_rest partition of holdfast.event default;
 create function holdfast.lay_event_partitions(span interval, ahead interval) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 declare
-  from_at timestamptz;
-  to_at timestamptz;
+  begins timestamptz;
+  ends timestamptz;
   part text;
 begin
   perform pg_advisory_xact_lock(1212501060);
   loop
-    select max(p.to_at) into from_at from holdfast.event_partition as p;
-    from_at := coalesce(from_at, date_trunc('hour', now()));
-    exit when from_at >= now() + ahead;
-    to_at := greatest(from_at, date_trunc('hour', now())) + span;
-    part := 'event_' || to_char(from_at at time zone 'utc', 'YYYYMMDD"t"HH24MISSUS');
+    select max(to_at) into begins from holdfast.event_partition;
+    begins := coalesce(begins, date_trunc('hour', now()));
+    exit when begins >= now() + ahead;
+    ends := greatest(begins, date_trunc('hour', now())) + span;
+    part := 'event_' || to_char(begins at time zone 'utc', 'YYYYMMDD"t"HH24MISSUS');
     execute format('create table holdfast.%I (like holdfast.event including defaults) with (autovacuum_vacuum_insert_scale_factor = 0.1)', part);
     lock table holdfast.event_rest in access exclusive mode;
     execute format('with moved as (delete from holdfast.event_rest where at >= %L and at < %L returning *)
-      insert into holdfast.%I select * from moved', from_at, to_at, part);
-    execute format('alter table holdfast.event attach partition holdfast.%I for values from (%L) to (%L)', part, from_at, to_at);
-    insert into holdfast.event_partition (name, from_at, to_at) values (part, from_at, to_at);
+      insert into holdfast.%I select * from moved', begins, ends, part);
+    execute format('alter table holdfast.event attach partition holdfast.%I for values from (%L) to (%L)', part, begins, ends);
+    insert into holdfast.event_partition (name, from_at, to_at) values (part, begins, ends)
+      on conflict (name) do update set from_at = excluded.from_at, to_at = excluded.to_at, dropped_at = null;
     return next part;
   end loop;
 end $$;
@@ -148,13 +149,17 @@ begin
   delete from holdfast.event_rest where at < now() - cap;
 end $$;
 
--- How far the log goes: the last number drawn, and then, in this order, a snapshot. See src/events/tide.ts.
-create function holdfast.event_mark(out top bigint, out next_txid xid8, out oldest_txid xid8)
+-- How far the log goes: the last number drawn; then, if it is another than is known, a transaction id; then the oldest one that
+-- still runs. The order is the argument: see src/events/tide.ts. The next id to be given out would do as well as one of our own, but a
+-- snapshot does not tell it: its xmax is one past the last that has *ended*.
+create function holdfast.event_mark(known bigint, out top bigint, out mark_txid xid8, out oldest_txid xid8)
 language plpgsql as $$
 begin
   select case when is_called then last_value else 0 end into top from holdfast.event_seq;
-  -- a statement of its own, because it must see a snapshot that is taken after the number was read
-  select pg_snapshot_xmax(pg_current_snapshot()), pg_snapshot_xmin(pg_current_snapshot()) into next_txid, oldest_txid;
+  if top > known then
+    select pg_current_xact_id() into mark_txid;
+  end if;
+  select pg_snapshot_xmin(pg_current_snapshot()) into oldest_txid;
 end $$;
 
 -- Wakes readers, but only if one asked for it: every NOTIFY takes a lock that all commits share.

@@ -14,7 +14,7 @@ export type {
   Subscription,
   WatchOptions,
 } from './engine/events.ts'
-export type { FanOutProgress, Item, Straggler } from './engine/fan-outs.ts'
+export type { AfterItem, FanOutProgress, Item, Straggler } from './engine/fan-outs.ts'
 export type { ListOptions } from './engine/given.ts'
 export type { Handle } from './engine/handle.ts'
 export type { Job, JobSummary, Result, TimelineEvent } from './engine/job.ts'

@@ -610,6 +610,15 @@ test('an HTTP owner is read and marked for one tenant', async ({ hf, ask, expire
   expect(await hf.barrier.get('run')).toBe(null)
 })
 
+test('the tenant of a question is the one that is sent, whatever headers are configured', async () => {
+  const { base: address, heard } = await serve((_request, response) =>
+    json(response, 200, { execution: 'e1', status: 'final' }),
+  )
+  const owner = httpOwner({ base: address, headers: { 'X-Tenant-Id': 'other', Accept: 'application/vnd.own+json' } })
+  expect(await readStatus(owner, question())).toEqual({ word: 'final' })
+  expect(heard[0]?.headers).toMatchObject({ 'x-tenant-id': 'acme', accept: 'application/vnd.own+json' })
+})
+
 type Misbehaviour = [name: string, says: RegExp, answer: (response: ServerResponse) => void]
 const misbehaviours: Misbehaviour[] = [
   ['answers 500', /answered 500/, (response) => json(response, 500, { execution: 'exec-run', status: 'final' })],

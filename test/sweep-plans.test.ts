@@ -23,7 +23,11 @@ let client: pg.Client
 const load = [
   `alter table holdfast.live_job set (autovacuum_enabled = false)`,
   `alter table holdfast.finished_job set (autovacuum_enabled = false)`,
-  `alter table holdfast.event set (autovacuum_enabled = false)`,
+  `do $$ declare part text; begin
+    for part in select name from holdfast.event_partition loop
+      execute format('alter table holdfast.%I set (autovacuum_enabled = false)', part);
+    end loop;
+  end $$`,
   `analyze`,
   // 30 sessions live, 5 are dead to all appearances, 5 have ended and still hold jobs, 200 ended long ago
   `insert into holdfast.session (pid, host, version, kinds, queues, concurrency, started_at, heartbeat_at, lease_until, lost_after, ended_at, ended_by, supervisor)

@@ -22,6 +22,11 @@ function can(move: MoveName): boolean {
   return moves[move].from.some((state) => state === 'running')
 }
 
+/** Of older jobs the log may have been dropped, so what it says of them proves nothing. */
+const isInLog = raw(
+  `submitted_at >= coalesce((select max(to_at) from holdfast.event_partition where dropped_at is not null), '-infinity')`,
+)
+
 const latestFinished = (p: AuditScope) => sql`
     select *
     from holdfast.finished_job
@@ -113,9 +118,9 @@ export const checks = {
     (p) => sql`
     select job.id::text, 'has no submitted event'
     from (
-      select id from (${latestLive(p)}) as live
+      select id from (${latestLive(p)}) as live where ${isInLog}
       union all
-      select id from (${latestFinished(p)}) as finished
+      select id from (${latestFinished(p)}) as finished where ${isInLog}
     ) as job
     where not exists (select from holdfast.event where event.job_id = job.id and event.type = ${eventOf('submit')})`,
   ),
@@ -130,7 +135,7 @@ export const checks = {
       from holdfast.event
       where event.job_id = job.id
     ) as told
-    where told.ends <> told.redos + 1`,
+    where told.ends <> told.redos + 1 and job.${isInLog}`,
   ),
   'live-job-not-ended': check(
     'live_job_not_ended',
@@ -143,7 +148,7 @@ export const checks = {
       from holdfast.event
       where event.job_id = job.id
     ) as told
-    where job.attempt > 0 and told.ends <> told.redos`,
+    where job.attempt > 0 and told.ends <> told.redos and job.${isInLog}`,
   ),
   'one-settle-per-attempt': check(
     'one_settle_per_attempt',
@@ -184,7 +189,7 @@ export const checks = {
       from holdfast.event
       where event.job_id = job.id and event.type = ${eventOf('revive')} and event.stage = job.stage
     ) as told
-    where job.crashes > told.revivals`,
+    where job.crashes > told.revivals and job.${isInLog}`,
   ),
   'waiting-has-barrier': check(
     'waiting_has_barrier',
@@ -226,7 +231,7 @@ export const checks = {
       from holdfast.event
       where event.job_id = barrier.job_id
     ) as told
-    where told.joins > told.fans`,
+    where told.joins > told.fans and exists (select from holdfast.job where job.id = barrier.job_id and job.${isInLog})`,
   ),
   'item-has-barrier': check(
     'item_has_barrier',

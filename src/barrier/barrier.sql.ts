@@ -20,7 +20,7 @@ export interface BarrierRow {
 
 const columns: Sql = sql`barrier.id, barrier.opened_at, barrier.sealed_at is not null as is_sealed, barrier.joined_at is not null as is_joined,
     barrier.stopped_at is not null as is_stopped, coalesce(barrier.expires_at < now(), false) as is_expired,
-    barrier.failed + barrier.cancelled > ${tolerated} as is_spoilt, barrier.total, barrier.succeeded, barrier.failed, barrier.cancelled`
+    barrier.failed + barrier.cancelled > ${tolerated('barrier.total')} as is_spoilt, barrier.total, barrier.succeeded, barrier.failed, barrier.cancelled`
 
 /** Opens the barrier of a stage, or finds the one that an earlier attempt has opened. */
 export const openBarrier = statement<BarrierRow>()(
@@ -32,7 +32,7 @@ export const openBarrier = statement<BarrierRow>()(
   where job.id = ${p.fence.id}::uuid and job.attempt = ${p.fence.attempt} and ${legal('fanOut')}
   on conflict (job_id, stage) do update
   set tolerate_count = excluded.tolerate_count, tolerate_share = excluded.tolerate_share, moved_at = now(),
-    expires_at = case when barrier.sealed_at is null then excluded.expires_at else barrier.expires_at end
+    expires_at = case when barrier.armed_at is null then excluded.expires_at else barrier.expires_at end
   returning ${columns}`,
 )
 
@@ -56,9 +56,9 @@ export interface ItemBatch {
  * Adds items, many at a time. An item that an earlier attempt has added has its payload already, and is left alone, live or finished. The
  * payload tells, because it stays where it is: an item that ends while we look has left the live table, and in our snapshot has not yet
  * come to the finished one. Holds the parent's row, so a producer that lost its lease adds nothing. What a cancel of the parent that came
- * meanwhile did not see, the reaper cancels.
+ * meanwhile did not see, the reaper cancels. Says whether more have failed already than a count tolerates; a share must wait for the total.
  */
-export const addItems = statement<{ is_mine: boolean; added: number }>()(
+export const addItems = statement<{ is_mine: boolean; is_spoilt: boolean; added: number }>()(
   'barrier.add',
   (p: ItemBatch) => sql`
   with parent as materialized (
@@ -91,30 +91,34 @@ export const addItems = statement<{ is_mine: boolean; added: number }>()(
     select ${eventOf('submit')}, ${target('submit')}, id, kind, tenant, 0, stage
     from added
   )
-  select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken`,
+  select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken,
+    exists (
+      select
+      from holdfast.barrier
+      where barrier.id = ${p.barrierId}::uuid and barrier.tolerate_share is null and barrier.failed + barrier.cancelled > coalesce(barrier.tolerate_count, 0)
+    ) as is_spoilt`,
 )
 
-/** The results of a barrier's items, in order, after that position. */
-export const itemResults = statement<ItemResultRow>()(
+/**
+ * The results of a barrier's items, in order, after that position. Two items may have the same one, if a producer that ran a second time
+ * gave them in another order: they come together, so that no page ends between them. The output is that of the stage at which the item
+ * ended, if it came to its end.
+ */
+export const itemResults = statement<ItemResultRow & { bytes: number }>()(
   'barrier.results',
   (p: { barrierId: string; after: number; limit: number }) => sql`
-  select item.id, item.position, item.state, item.error, payload.item_key as key, payload.input as item, output.output
+  select item.id, item.position, item.state, item.error, payload.item_key as key, payload.input as item, output.output,
+    coalesce(octet_length(payload.input::text), 0) + coalesce(octet_length(output.output::text), 0) as bytes
   from (
     select *
     from holdfast.finished_job as item
     where item.barrier_id = ${p.barrierId}::uuid and item.position > ${p.after}::int
     order by item.position
-    limit ${p.limit}
+    fetch first (${p.limit}) rows with ties
   ) as item
   left join holdfast.job_payload as payload on payload.job_id = item.id
-  left join lateral (
-    select output.output
-    from holdfast.stage_output as output
-    where output.job_id = item.id
-    order by output.stage desc
-    limit 1
-  ) as output on true
-  order by item.position`,
+  left join holdfast.stage_output as output on output.job_id = item.id and output.stage = item.stage
+  order by item.position, item.id`,
 )
 
 /** How one item ended. */
@@ -159,7 +163,7 @@ export interface ItemRow {
 /** A page of the items of a job, by stage and position. */
 export const itemsOf = statement<ItemRow>()(
   'barrier.items',
-  (p: { jobId: string; state: string | null; stage: number; position: number; limit: number }) => sql`
+  (p: { jobId: string; state: string | null; stage: number; position: number; id: string; limit: number }) => sql`
   select item.id, payload.item_key as key, item.position, barrier.stage, item.state, item.attempt, item.error, item.since
   from holdfast.barrier
   cross join lateral (
@@ -167,8 +171,8 @@ export const itemsOf = statement<ItemRow>()(
       select job.id, job.position, job.state, job.attempt, null::json as error, job.run_at as since
       from holdfast.live_job as job
       where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
-        and (barrier.stage > ${p.stage}::smallint or job.position > ${p.position}::int)
-      order by job.position
+        and (barrier.stage > ${p.stage}::smallint or (job.position, job.id) > (${p.position}::int, ${p.id}::uuid))
+      order by job.position, job.id
       limit ${p.limit}
     )
     union all
@@ -176,14 +180,14 @@ export const itemsOf = statement<ItemRow>()(
       select job.id, job.position, job.state, job.attempt, job.error, job.finished_at
       from holdfast.finished_job as job
       where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
-        and (barrier.stage > ${p.stage}::smallint or job.position > ${p.position}::int)
-      order by job.position
+        and (barrier.stage > ${p.stage}::smallint or (job.position, job.id) > (${p.position}::int, ${p.id}::uuid))
+      order by job.position, job.id
       limit ${p.limit}
     )
   ) as item
   left join holdfast.job_payload as payload on payload.job_id = item.id
   where barrier.job_id = ${p.jobId}::uuid and barrier.stage >= ${p.stage}::smallint
-  order by barrier.stage, item.position
+  order by barrier.stage, item.position, item.id
   limit ${p.limit}`,
 )
 

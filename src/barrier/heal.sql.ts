@@ -171,13 +171,14 @@ export const closeAbandoned = statement<{ id: string }>()(
 
 /**
  * Stops barriers that have expired with work left. If workers of that work have died since, it was not slow but lost: the expiry is put off
- * once more, and the items, which are revived, get their chance.
+ * once more, and the items, which are revived, get their chance. One that was redone is armed later than it was sealed, and has its time
+ * from then on.
  */
 export const expireBarriers = statement<{ id: string; job_id: string; is_stopped: boolean }>()(
   'barrier.expire',
   (p: { limit: number }) => sql`
   with late as materialized (
-    select barrier.id, barrier.expires_at - barrier.opened_at as patience
+    select barrier.id, barrier.expires_at - case when barrier.armed_at > barrier.sealed_at then barrier.armed_at else barrier.opened_at end as patience
     from holdfast.barrier
     where barrier.joined_at is null and barrier.armed_at is not null and barrier.stopped_at is null and barrier.expires_at < now() and ${hasItems}
     order by barrier.id

@@ -125,12 +125,7 @@ async function send(settings: Settings, { path, method, tenant, signal, sent }: 
       // a redirect would carry the tenant and the credentials to somewhere else
       redirect: 'manual',
       signal: over.signal,
-      headers: {
-        accept: 'application/json',
-        ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
-        ...settings.headers,
-        [settings.tenantHeader]: tenant,
-      },
+      headers: headersOf(settings, tenant, sent !== undefined),
       ...(sent === undefined ? {} : { body: sent }),
     })
     const text = await bounded(response, settings.maxBytes, over)
@@ -144,6 +139,15 @@ async function send(settings: Settings, { path, method, tenant, signal, sent }: 
     clearTimeout(timer)
     signal.removeEventListener('abort', stop)
   }
+}
+
+/** Set one by one: two spellings of the same name would be sent as one header with both values, and the tenant be none that there is. */
+function headersOf(settings: Settings, tenant: string, hasBody: boolean): Headers {
+  const headers = new Headers({ accept: 'application/json' })
+  if (hasBody) headers.set('content-type', 'application/json')
+  for (const [name, value] of Object.entries(settings.headers)) headers.set(name, value)
+  headers.set(settings.tenantHeader, tenant)
+  return headers
 }
 
 async function bounded(response: Response, maxBytes: number, over: AbortController): Promise<string> {

@@ -13,8 +13,12 @@ export interface Producer {
   readonly fence: Fence
   readonly job: AnyJob
   readonly stage: AnyStage
-  readonly row: { readonly stage: number }
+  readonly row: { readonly stage: number; readonly priority: number }
 }
+
+/** A batch is stored when it holds that much, or that long after its first item came, however few they are. */
+const mostBytes = 4_194_304
+const lingerMs = 100
 
 /**
  * Asks the stage for its items and stores them, batch by batch. False: the attempt is no longer ours. An item's id follows from its
@@ -27,20 +31,80 @@ export async function produceItems(
   barrier: BarrierRow,
 ): Promise<boolean> {
   const { stage } = producer
-  const batch = emptyBatch(parts.config, producer, barrier)
+  const adder = makeAdder(parts, producer, barrier)
   const keys = new Map<string, number>()
   let position = 0
-  for await (const item of itemsOf(stage, await stage.fanOut?.(ctx, ctx.input))) {
-    ctx.signal.throwIfAborted()
-    const key = stage.key ? distinct(keys, stage.key(item, position), position) : String(position)
-    batch.ids.push(itemId(barrier, key))
-    batch.inputs.push(await encodeItem(parts.config, producer, item, position))
-    batch.keys.push(key)
-    batch.positions.push(position)
-    position += 1
-    if (batch.ids.length >= parts.config.batchSize && !(await flush(parts.store, batch))) return false
+  try {
+    for await (const item of itemsOf(stage, await stage.fanOut?.(ctx, ctx.input))) {
+      ctx.signal.throwIfAborted()
+      const key = stage.key ? distinct(keys, stage.key(item, position), position) : String(position)
+      const input = await encodeItem(parts.config, producer, item, position)
+      if (!(await adder.add({ id: itemId(barrier, key), key, input, position }))) return false
+      position += 1
+    }
+    return await adder.flush()
+  } finally {
+    adder.stop()
   }
-  return batch.ids.length === 0 || (await flush(parts.store, batch))
+}
+
+interface Adder {
+  /** Takes one item, and stores the batch if it is full. False: the attempt is no longer ours. */
+  add(item: { id: string; key: string; input: string; position: number }): Promise<boolean>
+  /** Stores what is there. */
+  flush(): Promise<boolean>
+  stop(): void
+}
+
+/** Stores items in batches, one after the other. A slow producer's first items do not wait for its last. */
+function makeAdder(
+  { store, config }: { store: Runner; config: Config },
+  producer: Producer,
+  barrier: BarrierRow,
+): Adder {
+  let batch = emptyBatch(config, producer, barrier)
+  let bytes = 0
+  let stored: Promise<boolean> = Promise.resolve(true)
+  let isOver = false
+
+  function flush(): Promise<boolean> {
+    const full = batch
+    if (full.ids.length === 0) return stored
+    batch = emptyBatch(config, producer, barrier)
+    bytes = 0
+    stored = stored.then((isMine) => isMine && addBatch(store, producer.stage, full))
+    const end = () => {
+      isOver = true
+    }
+    // whoever adds or flushes next hears of it
+    stored.then((isMine) => isMine || end(), end)
+    return stored
+  }
+
+  const timer = setInterval(flush, lingerMs)
+  return {
+    async add({ id, key, input, position }) {
+      if (isOver) return stored
+      batch.ids.push(id)
+      batch.inputs.push(input)
+      batch.keys.push(key)
+      batch.positions.push(position)
+      bytes += Buffer.byteLength(input)
+      return batch.ids.length < config.batchSize && bytes < mostBytes ? true : flush()
+    },
+    flush,
+    stop: () => clearInterval(timer),
+  }
+}
+
+async function addBatch(store: Runner, stage: AnyStage, batch: ItemBatch): Promise<boolean> {
+  const [answer] = await store.run(addItems, batch)
+  if (answer?.is_mine && answer.is_spoilt)
+    throw new HoldfastError(
+      'items_failed',
+      `More items failed or were cancelled than stage ${stage.name} tolerates, before all of them were there; it made no more.`,
+    )
+  return answer?.is_mine === true
 }
 
 /** What the stage gave, if one can go through it. A text can be gone through too, but nobody means its letters. */
@@ -55,12 +119,6 @@ function itemsOf(stage: AnyStage, given: unknown): Items<unknown> {
   )
 }
 
-async function flush(store: Runner, batch: ItemBatch): Promise<boolean> {
-  const [answer] = await store.run(addItems, batch)
-  for (const list of [batch.ids, batch.inputs, batch.keys, batch.positions]) list.length = 0
-  return answer?.is_mine === true
-}
-
 function emptyBatch(config: Config, { fence, job, stage, row }: Producer, barrier: BarrierRow): ItemBatch {
   const isPart = !(typeof stage.each === 'object' && 'stages' in stage.each)
   const kind = isPart ? job : (stage.each as AnyJob)
@@ -69,7 +127,8 @@ function emptyBatch(config: Config, { fence, job, stage, row }: Producer, barrie
     barrierId: barrier.id,
     kind: kind.kind,
     queue: kind.queue,
-    priority: kind.priority,
+    // the items of an urgent job are as urgent; another kind has a priority of its own
+    priority: isPart ? row.priority : kind.priority,
     crashBudget: kind.crashBudget ?? config.crashBudget,
     stage: isPart ? row.stage : 0,
     isPart,

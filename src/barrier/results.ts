@@ -4,15 +4,21 @@ import type { FinalState } from '../job/machine.ts'
 import type { Runner } from '../store/store.ts'
 import { itemResults } from './barrier.sql.ts'
 
-const page = 500
+const mostRows = 500
+const mostBytes = 8_388_608
 
-/** The results of a barrier's items, in order, read page by page: never all in memory. */
+/** The results of a barrier's items, in order, read page by page: never all in memory, and the larger they are the fewer at a time. */
 export async function* resultsOf(store: Runner, barrierId: string): AsyncGenerator<ItemResult<unknown, unknown>> {
-  for (let after = -1; ; ) {
-    const rows = await store.run(itemResults, { barrierId, after, limit: page })
-    for (const row of rows)
+  for (let after = -1, limit = 8; ; ) {
+    const rows = await store.run(itemResults, { barrierId, after, limit })
+    let pageBytes = 0
+    for (const { bytes, ...row } of rows) {
+      pageBytes += bytes
       yield { ...row, id: row.id as JobId, state: row.state as FinalState, output: row.output ?? null }
-    if (rows.length < page) return
+    }
+    if (rows.length < limit) return
     after = rows.at(-1)?.position ?? after
+    // grows by steps, because the next ones may be larger than those that were seen
+    limit = Math.max(1, Math.min(mostRows, 8 * limit, Math.floor((mostBytes * rows.length) / (pageBytes + 1))))
   }
 }

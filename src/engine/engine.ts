@@ -16,7 +16,15 @@ import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
 import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
 import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
-import { type FanOutProgress, fanOutsOf, type Item, listItems, listStragglers, type Straggler } from './fan-outs.ts'
+import {
+  type AfterItem,
+  type FanOutProgress,
+  fanOutsOf,
+  type Item,
+  listItems,
+  listStragglers,
+  type Straggler,
+} from './fan-outs.ts'
 import { filterOf, idOf, known, type ListOptions, queueOf, textOf } from './given.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
@@ -62,11 +70,8 @@ export interface Holdfast {
   timeline(id: string): Promise<TimelineEvent[]>
   /** How far the fan-outs of a job are, by stage. */
   fanOuts(id: string): Promise<FanOutProgress[]>
-  /** The items of a job, by stage and position; the last one of a page gives `after` for the next. */
-  items(
-    id: string,
-    options?: { state?: State; after?: { stage: number; position: number }; limit?: number },
-  ): Promise<Item[]>
+  /** The items of a job, by stage and position; the last one of a page is the `after` of the next. */
+  items(id: string, options?: { state?: State; after?: AfterItem; limit?: number }): Promise<Item[]>
   /** The log of changes: durable groups of readers, and looking on. */
   readonly events: Events
   /** Webhooks: endpoints of tenants, and what is sent to them. */

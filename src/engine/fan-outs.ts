@@ -36,6 +36,9 @@ export interface Item {
   since: Date
 }
 
+/** Where a page of items begins: after that one. Pass an item whole, for two may have the same position. */
+export type AfterItem = Pick<Item, 'stage' | 'position'> & Partial<Pick<Item, 'id'>>
+
 /** An item that is at work, or waits for items of its own. */
 export interface Straggler {
   id: JobId
@@ -92,9 +95,11 @@ export async function fanOutsOf(store: Runner, jobId: JobId): Promise<FanOutProg
 export async function listItems(
   store: Runner,
   jobId: JobId,
-  options: { state?: State; after?: { stage: number; position: number }; limit: number },
+  options: { state?: State; after?: AfterItem; limit: number },
 ): Promise<Item[]> {
-  const { stage = 0, position = -1 } = options.after ?? {}
-  const rows = await store.run(itemsOf, { jobId, state: options.state ?? null, stage, position, limit: options.limit })
+  // without its id, whatever shares the position counts as seen
+  const { stage = 0, position = -1, id = 'ffffffff-ffff-ffff-ffff-ffffffffffff' } = options.after ?? {}
+  const { state = null, limit } = options
+  const rows = await store.run(itemsOf, { jobId, state, stage, position, id, limit })
   return rows.map((row) => ({ ...row, id: row.id as JobId, state: row.state as State }))
 }

@@ -3,6 +3,7 @@ import { backoffMs } from '../job/backoff.ts'
 import type { Backoff } from '../job/define.ts'
 import { pause } from '../service/service.ts'
 import type { LogEvent } from './event.ts'
+import type { HeldCursor } from './reader.ts'
 
 /** What a handler of events is told beside the event. */
 export interface EventContext {
@@ -39,8 +40,7 @@ export type Dispatched =
 export async function dispatch(
   parts: DispatchParts,
   event: LogEvent,
-  partition: number,
-  lost: AbortSignal,
+  { fence: { partition }, lost, leaving }: HeldCursor,
 ): Promise<Dispatched> {
   for (let failures = 0; ; ) {
     const thrown = await once(parts, event, { group: parts.group, partition, failures }, lost)
@@ -50,8 +50,9 @@ export async function dispatch(
     const error = messageOf(thrown.error)
     if (failures >= parts.most || isPermanent(thrown.error)) return { kind: 'poison', failures, error }
     await parts.onFailure(event, failures, error)
-    await pause(backoffMs(failures, parts.backoff), lost)
-    if (lost.aborted) return { kind: 'interrupted' }
+    // whoever comes next tries again
+    await pause(backoffMs(failures, parts.backoff), leaving)
+    if (leaving.aborted) return { kind: 'interrupted' }
   }
 }
 

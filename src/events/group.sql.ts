@@ -52,8 +52,15 @@ export const openReader = statement<never>()(
   values (${p.readerId}::uuid, ${p.group}, ${p.host}, ${p.pid}::int, now() + ${p.leaseMs}::float8 * interval '1 ms')`,
 )
 
-/** Renews the lease of a reader, and says among how many the group is shared. No row back: the lease ran out, and others may read. */
-export const renewReader = statement<{ readers: number; partitions: number }>()(
+/**
+ * Renews the lease of a reader, and says among how many the group is shared and which cursors are still its own. No row back: the
+ * lease ran out, and others may read.
+ */
+export const renewReader = statement<{
+  readers: number
+  partitions: number
+  held: { partition: number; term: number }[]
+}>()(
   'reader.renew',
   (p: { readerId: string; group: string; leaseMs: number }) => sql`
   update holdfast.event_reader
@@ -62,7 +69,12 @@ export const renewReader = statement<{ readers: number; partitions: number }>()(
     and exists (select from holdfast.event_group where name = ${p.group})
   returning
     (select count(*) from holdfast.event_reader as other where other.group_name = ${p.group} and other.lease_until > now()) as readers,
-    (select partitions from holdfast.event_group where name = ${p.group}) as partitions`,
+    (select partitions from holdfast.event_group where name = ${p.group}) as partitions,
+    (
+      select coalesce(json_agg(json_build_object('partition', cursor.partition, 'term', cursor.term)), '[]')
+      from holdfast.event_cursor as cursor
+      where cursor.group_name = ${p.group} and cursor.reader_id = ${p.readerId}::uuid
+    ) as held`,
 )
 
 /** Lets all cursors of a reader go, and forgets it. */

@@ -107,6 +107,13 @@ export function makeReader(parts: ReaderParts): Service {
       return share ? 0 : beatMs
     }
     confirmed(sinceMs)
+    // somebody sent the group to another place: what we hold of it is no longer ours, even if we have nothing to write
+    for (const lane of lanes.values()) {
+      const { partition, term } = lane.held.fence
+      if (share.held.some((one) => one.partition === partition && one.term === term)) continue
+      lane.lost.abort()
+      await leave(lane)
+    }
     await balance(id, Math.ceil(share.partitions / Math.max(1, share.readers)), share.partitions)
     return beatMs
   }
@@ -162,6 +169,7 @@ export function makeReader(parts: ReaderParts): Service {
       await beating.start()
     },
     async stop() {
+      for (const lane of lanes.values()) lane.leaving.abort()
       await beating.stop()
       const id = readerId
       clearTimeout(doubt)

@@ -137,13 +137,9 @@ async function dispatchAll(
 ): Promise<'all' | 'left' | 'lost'> {
   const how = dispatching(parts, held)
   for (const [index, row] of rows.entries()) {
-    if (held.leaving.aborted) {
-      const before = rows[index - 1]
-      if (before && !held.lost.aborted) await move(parts, held, before.seq, false)
-      return 'left'
-    }
-    const ended = await dispatch(how, eventOf(row), held.fence.partition, held.lost)
-    if (ended.kind === 'interrupted') return 'lost'
+    if (held.leaving.aborted) return leaveAt(parts, held, rows[index - 1])
+    const ended = await dispatch(how, eventOf(row), held)
+    if (ended.kind === 'interrupted') return held.lost.aborted ? 'lost' : leaveAt(parts, held, rows[index - 1])
     const isDue = performance.now() - held.movedMs > flushMs
     if (ended.kind === 'poison') {
       if ((await park(parts, held, row, ended.failures, ended.error)) === 'lost') return 'lost'
@@ -151,6 +147,12 @@ async function dispatchAll(
   }
   parts.news.handled(rows.length)
   return 'all'
+}
+
+/** Goes in good order: what was handled need not be handled again. */
+async function leaveAt(parts: SubscriptionParts, held: HeldCursor, last: EventRow | undefined): Promise<'left'> {
+  if (last && last.seq > held.seq && !held.lost.aborted) await move(parts, held, last.seq, false)
+  return 'left'
 }
 
 function dispatching(parts: SubscriptionParts, held: HeldCursor): DispatchParts {
@@ -189,8 +191,8 @@ async function replayDue(parts: SubscriptionParts, held: HeldCursor): Promise<'n
   const how = dispatching(parts, held)
   for (const row of due) {
     if (held.leaving.aborted) return 'some'
-    const ended = await dispatch(how, eventOf(rowOf(row)), held.fence.partition, held.lost)
-    if (ended.kind === 'interrupted') return 'lost'
+    const ended = await dispatch(how, eventOf(rowOf(row)), held)
+    if (ended.kind === 'interrupted') return held.lost.aborted ? 'lost' : 'some'
     const [kept] =
       ended.kind === 'handled'
         ? await parts.store.run(unparkEvent, { ...held.fence, seq: row.seq })

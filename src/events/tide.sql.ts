@@ -1,11 +1,11 @@
 import { sql, statement } from '../store/sql.ts'
 
-/** The last number drawn, the next transaction id, and the oldest one that still runs, in this order. */
-export const takeMark = statement<{ top: number; next_txid: string; oldest_txid: string }>()(
+/** The last number drawn, a transaction id of our own if it is another than is known, and the oldest id that still runs, in this order. */
+export const takeMark = statement<{ top: number; mark_txid: string | null; oldest_txid: string }>()(
   'event.mark',
-  () => sql`
-  select top, next_txid::text as next_txid, oldest_txid::text as oldest_txid
-  from holdfast.event_mark()`,
+  (p: { known: number }) => sql`
+  select top, mark_txid::text as mark_txid, oldest_txid::text as oldest_txid
+  from holdfast.event_mark(${p.known}::bigint)`,
 )
 
 /** Who holds the readers back: the oldest transaction that has an id, as far as this user may see it. */

@@ -5,10 +5,9 @@ import { takeMark } from './tide.sql.ts'
  * How far the log may be read. Numbers are drawn in order, but transactions commit in any order: behind a row that is there, one with
  * a lower number may still appear. A reader that went by what it sees would skip it for ever.
  *
- * The invariant: every event up to `safe` is there or never will be. A mark is the last number drawn, and *after* that the next
- * transaction id to be given out. A transaction with that id or a later one began after the mark, has its id before it draws a number
- * (the table computes txid before seq), and so draws a higher one. Once all transactions with lower ids have ended, nobody is left who
- * could write a number up to the mark's.
+ * The invariant: every event up to `safe` is there or never will be. A mark is the last number drawn, and a transaction id that was
+ * taken *after* that. A transaction with a later id has it before it draws a number (the table computes txid before seq), and so
+ * draws a higher one. Once all transactions with lower ids have ended, nobody is left who could write a number up to the mark's.
  *
  * Reading in the order of (txid, seq) up to the oldest running transaction would not skip rows either, but it would turn around
  * the events of a job: whoever waits for a row lock has its id already, and writes after one with a later id. Numbers are drawn
@@ -28,7 +27,7 @@ export interface Level {
 
 interface Mark {
   top: number
-  nextTxid: bigint
+  txid: bigint
 }
 
 const mostMarks = 64
@@ -37,16 +36,18 @@ const mostMarks = 64
 export function makeTide(store: Runner): Tide {
   let marks: Mark[] = []
   let safe = 0
+  let known = 0
   return {
     async look() {
-      const [row] = await store.run(takeMark, {})
-      const { top, next_txid, oldest_txid } = row as { top: number; next_txid: string; oldest_txid: string }
-      marks.push({ top, nextTxid: BigInt(next_txid) })
+      const [row] = await store.run(takeMark, { known })
+      const { top, mark_txid, oldest_txid } = row as { top: number; mark_txid: string | null; oldest_txid: string }
+      if (mark_txid !== null) marks.push({ top, txid: BigInt(mark_txid) })
+      known = Math.max(known, top)
       const oldest = BigInt(oldest_txid)
-      for (const mark of marks) if (mark.nextTxid <= oldest) safe = Math.max(safe, mark.top)
-      marks = marks.filter((mark) => mark.nextTxid > oldest)
-      // behind one long transaction they pile up; fewer are only coarser
-      if (marks.length > mostMarks) marks = marks.filter((_, index) => index % 2 === 1)
+      for (const mark of marks) if (mark.txid <= oldest) safe = Math.max(safe, mark.top)
+      marks = marks.filter((mark) => mark.txid > oldest)
+      // behind one long transaction they pile up; fewer are only coarser, but the last one is what everybody waits for
+      if (marks.length > mostMarks) marks = marks.filter((_, index) => index % 2 === 0)
       return { safe, top }
     },
   }

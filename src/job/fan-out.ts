@@ -67,7 +67,7 @@ export function isComplete(counts: { total: number | null; settled: number | nul
 
 /** What is wrong with a threshold, if anything. */
 export function tolerateProblem(tolerate: Tolerance): string | undefined {
-  const { count, share } = tolerate as { count?: unknown; share?: unknown }
+  const { count, share } = (tolerate ?? {}) as { count?: unknown; share?: unknown }
   if ((count === undefined) === (share === undefined)) return 'whose `tolerate` must be either { count } or { share }.'
   if (count !== undefined && !(Number.isInteger(count) && (count as number) >= 0))
     return `with tolerate.count ${count}; use a whole number from 0.`

@@ -1,3 +1,4 @@
+import { logOrphans } from './log-orphans.ts'
 import { ownedOrphans } from './owned-orphans.ts'
 import { webhookOrphans } from './webhook-orphans.ts'
 
@@ -181,6 +182,7 @@ export const orphans = {
     duty: 'requeueWaiting',
     test: 'a waiting job that no barrier will join goes on',
   },
+  ...logOrphans,
   ...ownedOrphans,
   ...webhookOrphans,
   'leader-hangs': {

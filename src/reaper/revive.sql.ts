@@ -1,4 +1,4 @@
-import { ending } from '../store/ending.sql.ts'
+import { ending, wakeIfJoined } from '../store/ending.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 
@@ -145,6 +145,6 @@ export const quarantineJobs = statement<{ id: string }>()(
     error: spentError,
     data: sql`json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes + 1, 'error', ${spentError})`,
   })}
-  select id
+  select id, ${wakeIfJoined} as woken
   from gone`,
 )

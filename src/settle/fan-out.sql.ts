@@ -1,5 +1,6 @@
 import type { Fence } from '../job/id.ts'
 import { type CancelledRow, cancelling } from '../store/cancelling.sql.ts'
+import { tolerated } from '../store/ending.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 import type { Moved } from './settle.sql.ts'
@@ -46,7 +47,7 @@ export const fanOutJobs = statement<Moved>()(
     update holdfast.barrier
     set sealed_at = coalesce(barrier.sealed_at, now()), armed_at = now(), total = moved.total, moved_at = now(),
       joined_at = case when moved.is_joined then now() end,
-      stopped_at = case when barrier.failed + barrier.cancelled > greatest(coalesce(barrier.tolerate_count, 0), floor(coalesce(barrier.tolerate_share, 0) * moved.total)) then now() end
+      stopped_at = case when barrier.failed + barrier.cancelled > ${tolerated('moved.total')} then now() end
     from moved
     where barrier.id = moved.barrier_id
     returning barrier.id, barrier.stopped_at is not null and barrier.joined_at is null as is_stopped
@@ -66,11 +67,14 @@ export const fanOutJobs = statement<Moved>()(
   from moved`,
 )
 
-/** Cancels what is left of barriers that were stopped, or that are gone. Their joins fire with the last cancelled item. */
+/**
+ * Cancels what is left of barriers that were stopped, or that are gone, or whose job is. Their joins fire with the last cancelled item.
+ * Whoever asks may be late: what was redone meanwhile is left alone.
+ */
 export const stopBarriers = statement<CancelledRow>()('barrier.stop', (p: { ids: string[]; reason: string }) =>
   cancelling({
     seed: sql`
-    select job.id, false
+    select job.id, false, job.barrier_id
     from holdfast.live_job as job
     where job.barrier_id = any(${p.ids}::uuid[]) and ${legal('cancel')}`,
     barrierIds: p.ids,

@@ -1,6 +1,6 @@
 import type { Fence } from '../job/id.ts'
 import type { MoveName } from '../job/machine.ts'
-import { ending } from '../store/ending.sql.ts'
+import { ending, wakeIfJoined } from '../store/ending.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 
@@ -45,7 +45,7 @@ function endJobs(move: MoveName, state: Sql, mine: Sql, also: Sql): Sql {
     returning job.*, mine.output, mine.name, mine.error, mine.has_flaws
   ),
   ${ending({ move, state, error: raw('error::json'), data: raw('error::json'), failures })}${also}
-  select id, attempt, (select array_agg(bumped.id) from bumped where bumped.is_stopped) as stopped
+  select id, attempt, (select array_agg(bumped.id) from bumped where bumped.is_stopped) as stopped, ${wakeIfJoined} as woken
   from gone`
 }
 

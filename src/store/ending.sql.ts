@@ -1,5 +1,6 @@
 import type { MoveName } from '../job/machine.ts'
 import { eventOf, legal, raw, type Sql, sql, target } from './sql.ts'
+import { wakeIdle } from './wake.sql.ts'
 
 /** How rows end. `gone` is a CTE that holds them whole, as they left the live table. */
 export interface Ending {
@@ -18,10 +19,15 @@ export interface Ending {
 const flaws = 'barrier.failed + counted.failed + barrier.cancelled + counted.cancelled'
 const settled = `barrier.succeeded + counted.succeeded + ${flaws}`
 
-/** How many flaws a barrier tolerates; a share is known only once the total is. */
-export const tolerated = raw(
-  `greatest(coalesce(barrier.tolerate_count, 0), floor(coalesce(barrier.tolerate_share, 0) * coalesce(barrier.total, 0)))`,
-)
+/**
+ * How many flaws a barrier tolerates; a share is known only once the total is. 0.29 × 100 is 28.999999999999996 to a computer, so what is
+ * that close to a whole number is taken for it.
+ */
+export function tolerated(total: string): Sql {
+  return raw(
+    `greatest(coalesce(barrier.tolerate_count, 0), floor(coalesce(barrier.tolerate_share, 0) * coalesce(${total}, 0) + 1e-9))`,
+  )
+}
 
 /**
  * What every ending of jobs has in common, as CTEs: they are kept as finished, announced, and counted in the barriers that they
@@ -70,7 +76,7 @@ export function ending({
     update holdfast.barrier
     set succeeded = barrier.succeeded + counted.succeeded, failed = barrier.failed + counted.failed,
       cancelled = barrier.cancelled + counted.cancelled, moved_at = now(),
-      stopped_at = case when barrier.stopped_at is null and barrier.sealed_at is not null and ${raw(flaws)} > ${tolerated} then now() else barrier.stopped_at end,
+      stopped_at = case when barrier.stopped_at is null and barrier.sealed_at is not null and ${raw(flaws)} > ${tolerated('barrier.total')} then now() else barrier.stopped_at end,
       joined_at = case when barrier.joined_at is null and barrier.armed_at is not null and ${raw(settled)} >= barrier.total then now() else barrier.joined_at end
     from counted, held
     where barrier.id = counted.barrier_id and barrier.id = held.id
@@ -95,3 +101,6 @@ export function joining(source: string): Sql {
     from joined
   )`
 }
+
+/** Wakes a worker if a join put a parent back in its queue: whoever ended the last item may not know the parent's kind. */
+export const wakeIfJoined: Sql = sql`case when exists (select from joined) then ${wakeIdle} end`

@@ -83,7 +83,7 @@ export const cancelJobs = statement<CancelledRow>()(
   (p: { ids: string[]; tenant: string | null; reason: string | null }) =>
     cancelling({
       seed: sql`
-    select job.id, true
+    select job.id, true, null::uuid
     from holdfast.live_job as job
     where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant}) and ${legal('cancel')}`,
       barrierIds: [],

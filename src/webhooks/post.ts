@@ -28,7 +28,7 @@ export interface PosterOptions {
   resolve?: Resolve
   /** How many connections one host gets; what is above waits, and its time runs. Default: 64. */
   connections?: number
-  /** Certificate authorities of your own, as PEM, beside those that Node trusts. */
+  /** Certificate authorities of your own, as PEM, beside those that Node brings along. */
   ca?: string[]
 }
 

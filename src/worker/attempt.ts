@@ -72,8 +72,15 @@ export function makeAttempt(config: Config, job: AnyJob, row: ClaimedRow): Attem
   return attempt
 }
 
-/** What a fan-out stage runs per item, if that is no kind of its own. */
+/** What a fan-out stage runs per item, if that is no kind of its own. Items of an earlier version of the code may find nothing to run. */
 export function eachOf(stage: AnyStage): Each<unknown, unknown> {
   if (typeof stage.each === 'function') return { run: stage.each }
-  return stage.each as Each<unknown, unknown>
+  if (stage.each && !('stages' in stage.each)) return stage.each
+  return {
+    run: () => {
+      throw new Error(
+        `Stage ${stage.name} has no \`each\` in this version of its kind, so nothing can run for this item.`,
+      )
+    },
+  }
 }

@@ -2,6 +2,7 @@ import { uuidv7 } from 'uuidv7'
 import { type BarrierRow, openBarrier } from '../barrier/barrier.sql.ts'
 import { produceItems } from '../barrier/produce.ts'
 import { resultsOf } from '../barrier/results.ts'
+import { HoldfastError } from '../errors/errors.ts'
 import type { StageContext } from '../job/define.ts'
 import type { Summary } from '../job/fan-out.ts'
 import type { Outcome } from '../settle/outcome.ts'
@@ -19,12 +20,13 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
     const barrier = await open(parts, attempt)
     // no barrier: the attempt is no longer ours, and the release says so
     if (!barrier) return { move: 'release' }
-    if (barrier.is_joined) return await join(parts, attempt, ctx, barrier)
+    // one that was closed before it was sealed has nothing to join: its items are still to come
+    if (barrier.is_joined && barrier.is_sealed) return await join(parts, attempt, ctx, barrier)
     if (!barrier.is_sealed && !(await produceItems(parts, attempt, ctx, barrier))) return { move: 'release' }
     return { move: 'fanOut' }
   } catch (error) {
-    // that the database was out of reach is not the handler's fault
-    if (isConnectionError(error)) return { move: 'release' }
+    // that our database was out of reach is not the handler's fault; a file or a server that the handler misses is
+    if (error instanceof HoldfastError && isConnectionError(error)) return { move: 'release' }
     throw error
   }
 }
@@ -34,7 +36,8 @@ async function open({ store }: HandlerParts, { fence, stage }: Attempt): Promise
   const [barrier] = await store.run(openBarrier, {
     fence,
     id: uuidv7(),
-    count,
+    // more than any fan-out has items, and all that the column holds
+    count: count === null ? null : Math.min(count, 2_147_483_647),
     share,
     expiresMs: stage.expiresMs ?? null,
   })

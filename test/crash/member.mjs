@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { connect, defineJob } from 'holdfast'
 
-const { role, kinds } = JSON.parse(process.argv[2])
+const { role, kinds, read } = JSON.parse(process.argv[2])
 const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
 const told = ({ job, attempt, stage }) => ({ id: job.id, attempt, stage })
 
@@ -114,6 +114,15 @@ const all = {
   killer: defineJob('killer', { timeoutMs: hour, run: killer }),
 }
 
+/** Handles an event as its tenant says: the test waits for it, or it breaks, or it takes its process down. */
+async function handle(event) {
+  tell({ event: { seq: event.seq, type: event.type, job: event.jobId } })
+  if (event.tenant === 'slow') await gateOf('event').promise
+  if (event.tenant === 'poison') throw new Error('This event cannot be handled.')
+  if (event.tenant === 'killer') process.kill(process.pid, 'SIGKILL')
+  tell({ handled: event.seq })
+}
+
 const log = Object.fromEntries(
   ['debug', 'info', 'warn', 'error'].map((level) => [
     level,
@@ -129,6 +138,7 @@ const hf = await connect({
 let running
 if (role === 'work') running = await hf.work()
 if (role === 'reap') running = await hf.reap()
+if (role === 'read') await hf.events.subscribe(read.group, read.options ?? {}, handle)
 if (role === 'deliver') running = await hf.deliver()
 tell({ ready: { session: running?.sessionId?.() ?? null } })
 

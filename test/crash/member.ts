@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { defineJob } from 'holdfast'
+import { defineJob, type SubscribeOptions } from 'holdfast'
 import { onTestFinished } from 'vitest'
 import { envNameOf, type SettingName, settingNames } from '#holdfast/config/settings'
 import { until } from '../until.ts'
@@ -18,6 +18,8 @@ export interface Member {
   readonly lines: Line[]
   /** Waits for the first line that the test is after, whenever it was told. */
   heard(what: string, is: (line: Line) => boolean, withinMs?: number): Promise<Line>
+  /** The places in the log of the events whose handler it has started, in order. */
+  events(): number[]
   /** The ids whose handlers it has started, with their attempts. */
   started(): { id: string; attempt: number; stage: string }[]
   order(order: Record<string, unknown>): void
@@ -34,7 +36,9 @@ export interface Member {
 /** How to start a member. */
 export interface MemberOptions {
   url: string
-  role?: 'work' | 'reap' | 'deliver' | 'client'
+  role?: 'work' | 'reap' | 'read' | 'deliver' | 'client'
+  /** What a reader reads. */
+  read?: { group: string; options?: SubscribeOptions }
   kinds?: string[]
   supervisor?: string
   settings?: Partial<Record<SettingName, string | number | boolean>>
@@ -55,6 +59,8 @@ export const swift = {
   timeoutGraceMs: 100,
   backoffBaseMs: 10,
   drainMs: 5_000,
+  readerLeaseMs: 1_000,
+  readerBeatMs: 100,
 } as const
 
 const nothing = () => {}
@@ -72,9 +78,9 @@ export const memberKinds = {
 
 /** Starts a member and waits until it works. It dies with the test. */
 export async function startMember(options: MemberOptions): Promise<Member> {
-  const { role = 'work', kinds } = options
+  const { role = 'work', kinds, read } = options
   const script = fileURLToPath(new URL('member.mjs', import.meta.url))
-  const child = spawn(process.execPath, [script, JSON.stringify({ role, kinds })], {
+  const child = spawn(process.execPath, [script, JSON.stringify({ role, kinds, read })], {
     env: environment(options),
     stdio: ['pipe', 'pipe', 'inherit'],
   })
@@ -92,6 +98,7 @@ export async function startMember(options: MemberOptions): Promise<Member> {
       until(() => lines.find(is), `${what} (told: ${JSON.stringify(lines.at(-1))})`, withinMs),
     started: () =>
       lines.flatMap((line) => (line.started ? [line.started as { id: string; attempt: number; stage: string }] : [])),
+    events: () => lines.flatMap((line) => (line.event ? [(line.event as { seq: number }).seq] : [])),
     order: (order: Record<string, unknown>) => void child.stdin.write(`${JSON.stringify(order)}\n`),
     async metrics() {
       asked += 1

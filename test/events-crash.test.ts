@@ -1,0 +1,101 @@
+import { defineJob } from 'holdfast'
+import { startMember, swift } from './crash/member.ts'
+import { expect, test, until } from './fixtures.ts'
+import { makeWire } from './wire.ts'
+
+const noop = defineJob('noop', { run: () => 'done' })
+const some = (count: number, how = {}) => Array.from({ length: count }, () => ({ input: null, ...how }))
+const ascending = (numbers: number[]) => numbers.toSorted((a, b) => a - b)
+const reading = (url: string, options = {}, settings = {}) =>
+  startMember({
+    url,
+    role: 'read',
+    kinds: [],
+    read: { group: 'mine', options: { from: 'beginning', ...options } },
+    settings: { ...swift, ...settings },
+  })
+
+test('two reader processes, twenty events: twenty dispatches', async ({ url, hf }) => {
+  const readers = [await reading(url, { partitions: 2 }), await reading(url, { partitions: 2 })]
+  await until(async () => (await hf.events.groups())[0]?.readers === 2, 'both are there')
+  await hf.submitMany(noop, some(20))
+  const seen = () => readers.flatMap((reader) => reader.events())
+  await until(async () => (await hf.events.groups())[0]?.behind === 0, 'the group is at the end')
+  expect(ascending(seen())).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
+})
+
+test('a reader that is killed in the middle of an event loses nothing: the next one begins with it', async ({
+  url,
+  hf,
+  query,
+}) => {
+  const victim = await reading(url)
+  await hf.submitMany(noop, some(3))
+  await until(() => victim.events().length === 3, 'three events')
+  await hf.submitMany(noop, some(4, { tenant: 'slow' }))
+  await until(() => victim.events().length === 4, 'the fourth is begun')
+  const heir = await reading(url)
+  const killedAtMs = performance.now()
+  await victim.kill('SIGKILL')
+  heir.order({ open: 'event' })
+  await until(() => heir.events().length === 4, 'all that was not handled')
+  expect(heir.events()).toEqual([4, 5, 6, 7])
+  expect(performance.now() - killedAtMs).toBeLessThan(swift.readerLeaseMs + swift.readerBeatMs + 5_000)
+  expect(await query(`select crashes from holdfast.event_cursor`)).toEqual([{ crashes: 0 }])
+})
+
+test('a reader that was frozen past its lease moves no cursor and handles no more when it wakes', async ({
+  url,
+  hf,
+  query,
+}) => {
+  const sleeper = await reading(url)
+  await hf.submitMany(noop, some(2, { tenant: 'slow' }))
+  await until(() => sleeper.events().length === 1, 'the first is begun')
+  await sleeper.kill('SIGSTOP')
+  const heir = await reading(url)
+  heir.order({ open: 'event' })
+  await until(() => heir.events().length === 2, 'the heir handles both')
+  await sleeper.kill('SIGCONT')
+  sleeper.order({ open: 'event' })
+  const [before] = await query(`select seq, term from holdfast.event_cursor`)
+  await heir.stop()
+  await hf.submit(noop, null)
+  await until(() => sleeper.events().at(-1) === 3, 'the sleeper has its share again')
+  expect(sleeper.events()).toEqual([1, 3])
+  expect(Number((await query(`select term from holdfast.event_cursor`))[0]?.term)).toBeGreaterThan(Number(before?.term))
+})
+
+test('an event that kills every reader is found by reading one by one, and parked', { timeout: 90_000 }, async ({
+  url,
+  hf,
+}) => {
+  await hf.submitMany(noop, some(5))
+  await hf.submit(noop, null, { tenant: 'killer' })
+  await hf.submitMany(noop, some(5))
+  const handled = new Set<number>()
+  for (let round = 1; handled.size < 10; round++) {
+    expect(round).toBeLessThan(10)
+    const reader = await reading(url)
+    await Promise.race([reader.ended, until(() => reader.events().at(-1) === 11, 'the last', 60_000)])
+    for (const line of reader.lines) if (typeof line.handled === 'number') handled.add(line.handled)
+  }
+  expect(ascending([...handled])).toEqual([1, 2, 3, 4, 5, 7, 8, 9, 10, 11])
+  const parked = await hf.events.parked('mine')
+  expect(parked).toMatchObject([{ event: { seq: 6 }, error: 'Its readers died: 5 in a row.' }])
+})
+
+test('a reader that hears nothing polls, and one whose connection breaks connects again', async ({ url, hf }) => {
+  const wire = await makeWire(url)
+  const reader = await reading(wire.url)
+  await hf.submit(noop, null)
+  await until(() => reader.events().length === 1, 'the first')
+  for (const name of ['cursor.move', 'reader.renew', 'event.read', 'event.mark', 'parked.due'])
+    for (const moment of ['before', 'after'] as const) {
+      const cut = wire.cut(moment, name)
+      await hf.submit(noop, null)
+      await cut
+    }
+  await until(async () => (await hf.events.groups())[0]?.behind === 0, 'the group is at the end')
+  expect([...new Set(reader.events())]).toEqual(Array.from({ length: 11 }, (_, index) => index + 1))
+})
