@@ -7,7 +7,7 @@ import { makeAddressPolicy } from '../webhooks/address.ts'
 import { openWebhooks } from '../webhooks/planner.ts'
 import { makePoster, type Poster } from '../webhooks/post.ts'
 import { parseSecretKey } from '../webhooks/secret.ts'
-import { mostInFlight, type SenderNews } from '../webhooks/sender.ts'
+import type { SenderNews } from '../webhooks/sender.ts'
 import { checkJobWebhook, type WebhookRules } from '../webhooks/webhook.ts'
 import { makeWebhookService, type WebhookService } from '../webhooks/webhooks.ts'
 import type { EngineParts } from './engine.ts'
@@ -41,8 +41,7 @@ export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wa
   let service: WebhookService | undefined
 
   function poster(): Poster {
-    // the sender sees to it that no receiver gets many; slow ones behind one host must not make a fast one there wait
-    made ??= makePoster({ policy: rules.policy, timeoutMs: config.webhookTimeoutMs, connections: mostInFlight })
+    made ??= makePoster({ policy: rules.policy, timeoutMs: config.webhookTimeoutMs })
     return made
   }
 

@@ -26,8 +26,6 @@ export interface PosterOptions {
   maxResponseBytes?: number
   /** Finds the addresses of a name. Default: the system does. */
   resolve?: Resolve
-  /** How many connections one host gets; what is above waits, and its time runs. Default: 64. */
-  connections?: number
   /** Certificate authorities of your own, as PEM, beside those that Node brings along. */
   ca?: string[]
 }
@@ -66,14 +64,14 @@ export function makePoster(options: PosterOptions): Poster {
   }
 }
 
-function agentOf({ policy, timeoutMs, resolve, ca, connections = 64 }: PosterOptions): Agent {
+function agentOf({ policy, timeoutMs, resolve, ca }: PosterOptions): Agent {
   return new Agent({
     connect: {
       lookup: pinnedLookup(policy, resolve),
       timeout: timeoutMs,
       ...(ca ? { ca: [...rootCertificates, ...ca] } : {}),
     },
-    connections,
+    connections: 512,
     keepAliveTimeout: 4_000,
     keepAliveMaxTimeout: 10_000,
     maxHeaderSize: 16_384,

@@ -53,7 +53,7 @@ export interface Sender extends Service {
 }
 
 /** How many deliveries one process sends at once. */
-export const mostInFlight = 512
+const mostInFlight = 512
 /** How much longer than a try a claim lasts. */
 export const claimSlackMs = 5_000
 /** How long those in flight may take to end when the sender stops. */
