@@ -391,6 +391,21 @@ test('the states of a delivery are those that the database allows', async ({ que
   expect(row?.text.match(/'\w+'/g)).toEqual(["'pending'", "'delivered'", "'dead'"])
 })
 
+test('webhooks go on as long as one of those that run them does', async ({ open }) => {
+  const server = await hook()
+  const hf = await open(near)
+  await endpointAt(hf, server.url)
+  const [first, second] = [await hf.deliver(), await hf.reap()]
+  await first.stop()
+  await hf.submit(echo, 1)
+  await settled(hf, 'delivered', 1)
+  // one stops while another starts
+  const [, third] = await Promise.all([second.stop(), hf.deliver()])
+  await hf.submit(echo, 2)
+  await settled(hf, 'delivered', 2)
+  await third.stop()
+})
+
 test('what is counted can be read', async ({ open }) => {
   const server = await hook([200, 400])
   const hf = await open(near)
