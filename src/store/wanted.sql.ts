@@ -5,7 +5,14 @@ import { raw, type Sql } from './sql.ts'
  * millions, unless it wants these too. The planner and the audit ask in the same words.
  */
 export function isWantedBy(endpoint: string, event: string): Sql {
-  return raw(`${endpoint}.tenant = ${event}.tenant and ${event}.type = any(${endpoint}.types) and (${endpoint}.items
-      or not exists (select from holdfast.live_job as item where item.id = ${event}.job_id and item.barrier_id is not null)
-      and not exists (select from holdfast.finished_job as item where item.id = ${event}.job_id and item.barrier_id is not null))`)
+  return raw(
+    `${endpoint}.tenant = ${event}.tenant and ${event}.type = any(${endpoint}.types) and (${endpoint}.items or not ${isItem(event)})`,
+  )
+}
+
+/** Asked row by row: an `exists` might be answered by a walk over all jobs. */
+function isItem(event: string): string {
+  const inTable = (table: string) =>
+    `(select item.barrier_id is not null from holdfast.${table} as item where item.id = ${event}.job_id)`
+  return `coalesce(${inTable('live_job')}, ${inTable('finished_job')}, false)`
 }
