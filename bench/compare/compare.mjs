@@ -16,7 +16,7 @@ const usage = `Usage: npm run bench -- [options]
   --quick               Small and short: does it run, not how fast.
   --only <names>        Only these measures: ${measures.map(({ name }) => name).join(', ')}.
   --contenders <names>  Only these: ${contenders.map(({ id }) => id).join(', ')}.
-  --rounds <number>     Rounds of each (default 5).
+  --rounds <number>     Rounds of each (default 3).
   --jobs <number>       Jobs of a drain or a bulk submit (default 100000).
   --rows <number>       Finished rows, and as many scheduled ones, of the measure "loaded" (default 1000000).
   --cap <seconds>       How long a recovery is waited for (default 60).
@@ -87,7 +87,7 @@ function scaleOf({ quick, rounds, jobs, rows, cap, seconds }) {
   const small = quick === true
   return {
     jobs: wholeOf('jobs', jobs, small ? 2_000 : 100_000),
-    rounds: wholeOf('rounds', rounds, small ? 1 : 5),
+    rounds: wholeOf('rounds', rounds, small ? 1 : 3),
     rows: wholeOf('rows', rows, small ? 10_000 : 1_000_000),
     recoveryCapMs: wholeOf('cap', cap, small ? 10 : 60) * 1000,
     mixedMs: wholeOf('seconds', seconds, small ? 3 : 60) * 1000,

@@ -41,12 +41,12 @@ function panelOf(name, { figures, contenders }, top) {
   const scale = (value) => (most === 0 ? 0 : (value / most) * barRoom)
   const head = text({ x: 10, y: top, size: 14, body: `${figure.title}, ${figure.unit} (${figure.better} is better)`, look: 'head' })
   const rows = present.map((contender, index) =>
-    rowOf({ contender, summarized: figures[name][contender.id], figure, scale, y: top + 10 + index * rowHeight }),
+    rowOf({ contender, summarized: figures[name][contender.id], scale, y: top + 10 + index * rowHeight }),
   )
   return { svg: [head, ...rows].join('\n'), height: 10 + present.length * rowHeight + 30 }
 }
 
-function rowOf({ contender, summarized, figure, scale, y }) {
+function rowOf({ contender, summarized, scale, y }) {
   const value = summarized.atLeast ?? summarized.median
   const end = labelWidth + Math.max(1, scale(value))
   const known = summarized.rounds.filter((round) => typeof round === 'number')
@@ -60,7 +60,7 @@ function rowOf({ contender, summarized, figure, scale, y }) {
     text({ x: labelWidth - 8, y: y + 10, size: 11, body: contender.title, anchor: 'end' }),
     `<rect class="${contender.isOurs ? 'ours' : 'theirs'}" x="${labelWidth}" y="${y}" width="${at(end - labelWidth)}" height="${barHeight}"/>`,
     range,
-    text({ x: at(shownAt), y: y + 10, size: 11, body: valueText(summarized, figure) }),
+    text({ x: at(shownAt), y: y + 10, size: 11, body: valueText(summarized) }),
   ]
     .filter(Boolean)
     .join('\n')

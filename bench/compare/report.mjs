@@ -44,7 +44,7 @@ function blockOf(name, byContender, { contenders }) {
     .filter(({ id }) => id in byContender)
     .map(({ id, title, isOurs }) => [
       title,
-      valueText(byContender[id], figure),
+      valueText(byContender[id]),
       spreadText(byContender[id]),
       isOurs ? '' : ratioText(ours, byContender[id], figure),
     ])
@@ -59,16 +59,16 @@ function blockOf(name, byContender, { contenders }) {
 }
 
 /** A figure for people. */
-export function valueText(summarized, { unit }) {
+export function valueText(summarized) {
   if (!summarized) return '–'
   if (summarized.atLeast !== undefined) return `> ${summarized.atLeast}`
-  return numberText(summarized.median, unit)
+  return numberText(summarized.median)
 }
 
-function numberText(value, unit) {
-  if (unit === 'jobs/s' || unit === 'bytes') return Math.round(value).toLocaleString('en')
+/** Three digits are all that a benchmark can say. */
+export function numberText(value) {
   if (value >= 100) return Math.round(value).toLocaleString('en')
-  return value.toPrecision(3).replace(/\.?0+$/, (zeros) => (zeros.includes('.') ? '' : zeros))
+  return String(Number(value.toPrecision(3)))
 }
 
 /** How far the rounds lie apart. */
@@ -88,5 +88,10 @@ export function ratioOf(ours, theirs, { better }) {
 function ratioText(ours, theirs, figure) {
   const found = ratioOf(ours, theirs, figure)
   if (!found) return ''
-  return `Holdfast ${found.isAtLeast ? '> ' : ''}${found.ratio.toPrecision(found.ratio >= 100 ? 3 : 2)} ×`
+  return `Holdfast ${timesText(found)} ×`
+}
+
+/** A ratio for people. */
+export function timesText({ ratio, isAtLeast }) {
+  return `${isAtLeast ? '> ' : ''}${ratio >= 100 ? Math.round(ratio).toLocaleString('en') : Number(ratio.toPrecision(2))}`
 }

@@ -4,12 +4,11 @@ import { summon } from './crew.mjs'
 import { measures } from './measures.mjs'
 import { openDatabase } from './postgres.mjs'
 
-
 process.on('disconnect', () => process.exit())
 const { contender, measure: name, place, emptyPlace, scale } = JSON.parse(process.argv[2])
 const measure = measures.find((one) => one.name === name)
 try {
-  const at = await standAt(place)
+  const at = await standAt(place, measure.prepare)
   const figures = await measure.run(at)
   process.send({ figures }, () => process.exit())
 } catch (error) {
@@ -17,15 +16,15 @@ try {
 }
 
 /** What a measure has at hand: the contender's client, its server, and workers of its own. */
-async function standAt(where) {
+async function standAt(where, prepare) {
   const words = await wordsOf(contender)
   const wantsLatency = measure.wantsLatency === true
   const server = await serverAt(where)
+  await prepare?.({ server, fill: words.fill, scale })
   return {
     contender,
     scale,
     server,
-    fill: words.fill,
     client: await words.open(where, { isBest: contender.isBest, wantsLatency }),
     summon: (count, order) => summon(count, { contender, place: where, wantsLatency, ...order }),
     /** The same contender on another database, with nothing in it. */

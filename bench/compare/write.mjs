@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { figures as allFigures } from './measures.mjs'
 import { plotOf } from './plot.mjs'
-import { notesOf, ratioOf, valueText } from './report.mjs'
+import { notesOf, ratioOf, timesText, valueText } from './report.mjs'
 
 const folder = join(import.meta.dirname, '..', '..', 'docs', 'benchmarks')
 const columns = ['drain1', 'drain2', 'bulk', 'single', 'pickup50', 'pickup99', 'recovery', 'loaded']
@@ -48,13 +48,13 @@ function tableOf({ figures, contenders }, names) {
   const heads = present.map((name) => `${allFigures[name].title}, ${allFigures[name].unit}`)
   const rows = contenders.map(({ id, title }) => [
     title,
-    ...present.map((name) => (figures[name][id] ? marked(figures[name][id], allFigures[name]) : '–')),
+    ...present.map((name) => (figures[name][id] ? marked(figures[name][id]) : '–')),
   ])
   return markdownTable(['', ...heads], rows)
 }
 
-function marked(summarized, figure) {
-  return `${valueText(summarized, figure)}${summarized.isNoisy ? ' ±' : ''}`
+function marked(summarized) {
+  return `${valueText(summarized)}${summarized.isNoisy ? ' ±' : ''}`
 }
 
 /** Ratios above 1 are in favour of Holdfast. */
@@ -77,7 +77,7 @@ function leastRatio(byContender, others, figure) {
     .filter(({ ratio }) => ratio !== undefined)
     .toSorted((a, b) => a.ratio - b.ratio)[0]
   if (!found) return '–'
-  return `${found.isAtLeast ? '> ' : ''}${found.ratio.toPrecision(found.ratio >= 100 ? 3 : 2)} (${found.title})`
+  return `${timesText(found)} (${found.title})`
 }
 
 function markdownTable(heads, rows) {

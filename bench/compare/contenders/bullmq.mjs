@@ -1,10 +1,10 @@
-// BullMQ, on Redis or on Postgres, by where its place leads. Best: many jobs at once, and a short memory of finished ones,
-// as its pages on concurrency and on auto-removal say.
+// BullMQ, on Redis or on Postgres, by where its place leads. Best: many jobs at once, and finished ones removed at
+// once, as its pages on concurrency and on auto-removal say; of the ways to do both, this was the fastest on Redis and on Postgres.
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq'
 import pg from 'pg'
 import { asker } from '../postgres.mjs'
 
-const best = { concurrency: 100, removeOnComplete: { count: 1000 } }
+const best = { concurrency: 100, removeOnComplete: { count: 0 } }
 
 export async function lay({ url, redis }) {
   if (redis) return

@@ -7,12 +7,14 @@ export const loaded = {
   takesPart: ({ isOurs, isBest, redis }) => (isOurs || isBest) && !redis,
   needsTwoPlaces: true,
   figures: { loaded: { title: 'drain beside finished and scheduled rows', unit: 'of empty', better: 'more' } },
+  async prepare({ server, fill, scale }) {
+    await server.run(fill('noop', { finished: scale.rows, scheduled: scale.rows }))
+    await server.run(['vacuum analyze'])
+  },
   async run(at) {
     const empty = await at.elsewhere()
     const alone = await drainOnce(empty, 1)
     await empty.client.close()
-    await at.server.run(at.fill('noop', { finished: at.scale.rows, scheduled: at.scale.rows }))
-    await at.server.run(['vacuum analyze'])
     const beside = await drainOnce(at, 1)
     return { loaded: beside.rate / alone.rate }
   },

@@ -83,6 +83,7 @@ async function stream(deeds, ms) {
 
 async function timed(waits, call) {
   const startedMs = performance.now()
-  await call()
+  const answer = await call()
   waits.push(performance.now() - startedMs)
+  return answer
 }
