@@ -20,7 +20,9 @@ export function plotOf(report) {
     top += height
   }
   const notes = notesOf(report).slice(0, 3)
-  const foot = notes.map((note, index) => text({ x: 10, y: top + 14 + index * 15, size: 11, body: note, look: 'quiet' }))
+  const foot = notes.map((note, index) =>
+    text({ x: 10, y: top + 14 + index * 15, size: 11, body: note, look: 'quiet' }),
+  )
   const height = top + 20 + notes.length * 15
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Holdfast and its peers, figure by figure">
 <style>
@@ -39,7 +41,13 @@ function panelOf(name, { figures, contenders }, top) {
   const present = contenders.filter(({ id }) => figures[name][id])
   const most = Math.max(...present.map(({ id }) => highestOf(figures[name][id])))
   const scale = (value) => (most === 0 ? 0 : (value / most) * barRoom)
-  const head = text({ x: 10, y: top, size: 14, body: `${figure.title}, ${figure.unit} (${figure.better} is better)`, look: 'head' })
+  const head = text({
+    x: 10,
+    y: top,
+    size: 14,
+    body: `${figure.title}, ${figure.unit} (${figure.better} is better)`,
+    look: 'head',
+  })
   const rows = present.map((contender, index) =>
     rowOf({ contender, summarized: figures[name][contender.id], scale, y: top + 10 + index * rowHeight }),
   )

@@ -27,7 +27,14 @@ export async function runAll({ measures, contenders, scale, url, signal, progres
       if (signal.aborted) break
       const { measure, contender, round } = run
       const key = `${measure.name} of ${contender.id}`
-      progress.at({ done, total: plan.length, measure: measure.name, round, rounds: scale.rounds, title: contender.title })
+      progress.at({
+        done,
+        total: plan.length,
+        measure: measure.name,
+        round,
+        rounds: scale.rounds,
+        title: contender.title,
+      })
       if (given.has(key)) continue
       const { figures, failed } = await runOne(ground, { measure, contender, scale, signal })
       if (failed && !signal.aborted) {
@@ -46,7 +53,13 @@ export async function runAll({ measures, contenders, scale, url, signal, progres
     const about = await postgres.about()
     return {
       figures: summarized(values),
-      contenders: present.map(({ id, title, isBest, redis: mode, isOurs }) => ({ id, title, isBest, isOurs, redis: mode })),
+      contenders: present.map(({ id, title, isBest, redis: mode, isOurs }) => ({
+        id,
+        title,
+        isBest,
+        isOurs,
+        redis: mode,
+      })),
       leftOut,
       versions: versions({ postgres: about.version, redis: redis.version }),
       postgres: about,

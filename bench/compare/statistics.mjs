@@ -13,8 +13,7 @@ export function summary(values) {
   if (capped) return { atLeast: capped.atLeast, rounds: known }
   const sorted = known.toSorted((a, b) => a - b)
   const middle = sorted.length / 2
-  const median =
-    sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2
+  const median = sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2
   const spread = median === 0 ? 0 : (sorted.at(-1) - sorted[0]) / median
   return { median, spread, isNoisy: spread > 0.2, rounds: known }
 }

@@ -29,7 +29,8 @@ export async function open({ url }, { isBest }) {
     // it has no cancel; this is the documented way to make a job go that waits
     cancel: (id) => utils.completeJobs([id]),
     // it has no read either, but a documented view
-    read: (id) => utils.withPgClient((client) => client.query('select * from graphile_worker.jobs where id = $1', [id])),
+    read: (id) =>
+      utils.withPgClient((client) => client.query('select * from graphile_worker.jobs where id = $1', [id])),
     left: async () =>
       (await ask('select count(*)::int as left from graphile_worker._private_jobs where id > $1', [highest]))[0].left,
     async close() {
@@ -49,7 +50,10 @@ export async function worker({ url }, { isBest, concurrency }, { task, handler }
         taskList: { [task]: ({ n }) => handler(n) },
         parsedCronItems: [],
         preset: {
-          worker: { ...(isBest && best), ...(concurrency && { concurrentJobs: concurrency, maxPoolSize: concurrency }) },
+          worker: {
+            ...(isBest && best),
+            ...(concurrency && { concurrentJobs: concurrency, maxPoolSize: concurrency }),
+          },
         },
       }),
   }

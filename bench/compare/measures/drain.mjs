@@ -30,7 +30,8 @@ export const drainByTwo = {
 /** Submits, starts so many worker processes, and waits until nothing is left, or for as long as the scale allows. */
 export async function drainOnce({ contender, client, server, summon, scale }, processes) {
   const jobs = Math.max(20, Math.round(scale.jobs * contender.part))
-  for (let n = 0; n < jobs; n += scale.batch) await client.submitMany('noop', numbers(n, Math.min(scale.batch, jobs - n)))
+  for (let n = 0; n < jobs; n += scale.batch)
+    await client.submitMany('noop', numbers(n, Math.min(scale.batch, jobs - n)))
   await server.calm()
   const crew = await summon(processes, { task: 'noop' })
   const cpuBefore = server.cpuSeconds()
