@@ -19,7 +19,7 @@ const usage = `Usage: npm run bench -- [options]
   --rounds <number>     Rounds of each (default 3).
   --jobs <number>       Jobs of a drain or a bulk submit (default 100000).
   --rows <number>       Finished rows, and as many scheduled ones, of the measure "loaded" (default 1000000).
-  --cap <seconds>       How long a recovery is waited for (default 60).
+  --cap <seconds>       How long a recovery is waited for (default 75).
   --seconds <number>    How long the mixed load lasts (default 60).
   --url <text>          Postgres to use, in databases of its own there. Without it, an embedded one that goes after.
   --json                One JSON document instead of the table.
@@ -89,7 +89,7 @@ function scaleOf({ quick, rounds, jobs, rows, cap, seconds }) {
     jobs: wholeOf('jobs', jobs, small ? 2_000 : 100_000),
     rounds: wholeOf('rounds', rounds, small ? 1 : 3),
     rows: wholeOf('rows', rows, small ? 10_000 : 1_000_000),
-    recoveryCapMs: wholeOf('cap', cap, small ? 10 : 60) * 1000,
+    recoveryCapMs: wholeOf('cap', cap, small ? 10 : 75) * 1000,
     mixedMs: wholeOf('seconds', seconds, small ? 3 : 60) * 1000,
     batch: 5_000,
     singleMs: small ? 500 : 3_000,
