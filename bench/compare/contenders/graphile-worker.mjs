@@ -1,4 +1,4 @@
-// graphile-worker. Best: what its page on performance names for many fast tasks, with the sizes that were fastest here.
+// graphile-worker. Best: the batching that its options document for many fast tasks. The sizes were chosen, not searched for.
 import { Logger, makeWorkerUtils, run } from 'graphile-worker'
 import { asker } from '../postgres.mjs'
 
