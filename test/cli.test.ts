@@ -7,7 +7,7 @@ import { envNameOf, flagOf, settingNames } from '#holdfast/config/settings'
 import { ask, call, library, moduleOf, newFolder, removeFolder } from './cli/command.ts'
 import { expect, newDatabase, test } from './fixtures.ts'
 
-const commands = ['dev', 'work', 'reap', 'migrate', 'submit', 'jobs', 'show', 'cancel', 'redo', 'audit']
+const commands = ['dev', 'work', 'reap', 'migrate', 'submit', 'jobs', 'show', 'cancel', 'redo', 'audit', 'bench']
 const noJob = '01890a5d-ac96-774b-bcce-b302099a8057'
 
 const echo = defineJob('echo', { queue: 'loud', priority: 3, run: ({ input }: { input: unknown }) => input })

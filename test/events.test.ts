@@ -341,6 +341,23 @@ test('a group keeps its number of partitions; one that is not there can be neith
     await expect(wrong()).rejects.toMatchObject({ code: 'group_not_found' })
 })
 
+test('a group that is forgotten while it is read ends in peace, and made anew it is read again', async ({
+  hf,
+  query,
+}) => {
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', {}, handler)
+  await hf.submit(noop, null)
+  await until(() => events.length === 1, 'the first')
+  await hf.events.forget('mine')
+  await until(async () => (await query(`select from holdfast.event_cursor`)).length === 0, 'its cursors are gone')
+  await hf.submit(noop, null)
+  const again = keeper()
+  await hf.events.subscribe('mine', { from: 'beginning' }, again.handler)
+  await until(() => again.events.length + events.length >= 3, 'both, once more')
+  expect((await query(`select from holdfast.event_reader`)).length).toBeLessThanOrEqual(2)
+})
+
 const aged = (days: number) =>
   `update holdfast.event_partition set from_at = from_at - interval '${days} days', to_at = to_at - interval '${days} days'`
 const aLazyGroup = [

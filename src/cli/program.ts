@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { version } from '../engine/work.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { addAudit } from './audit.ts'
+import { addBench } from './bench.ts'
 import { addCancel } from './cancel.ts'
 import { addDev } from './dev.ts'
 import { isVerboseIn, tellFailure } from './failure.ts'
@@ -28,6 +29,7 @@ const commands = [
   addRedo,
   addAudit,
   addProve,
+  addBench,
   addWorkChild,
 ]
 
