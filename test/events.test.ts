@@ -82,6 +82,18 @@ test('an event with a lower number that commits later is not skipped', async ({ 
   expect(events.map(({ tenant }) => tenant)).toEqual(['late', 'early'])
 })
 
+test('a group that begins at now begins there although somebody has been writing for long', async ({ hf, url }) => {
+  await hf.submitMany(noop, [{ input: null }, { input: null }])
+  const long = await transaction(url)
+  await told(long, 'long')
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', { from: 'now' }, handler)
+  await hf.submit(noop, null, { tenant: 'after' })
+  await long.query('commit')
+  await until(() => events.length > 0, 'what came after')
+  expect(events.map(({ tenant }) => tenant)).toEqual(['after'])
+})
+
 test('a number that was drawn and never used holds nobody up', async ({ hf, url }) => {
   const { events, handler } = keeper()
   await hf.events.subscribe('mine', {}, handler)

@@ -1,3 +1,4 @@
+import { pause } from '../service/service.ts'
 import type { Runner } from '../store/store.ts'
 import { takeMark } from './tide.sql.ts'
 
@@ -51,4 +52,21 @@ export function makeTide(store: Runner): Tide {
       return { safe, top }
     },
   }
+}
+
+/** How long to wait for those who write at this moment. */
+const patienceMs = 2_000
+
+/**
+ * The end of the log at this moment, for whoever begins now: what is written from here on has a higher number. Those who write already are
+ * waited for a while, so that what they commit meanwhile is known to be before; one that writes for longer counts as before too.
+ */
+export async function endOf(tide: Tide): Promise<number> {
+  const sinceMs = performance.now()
+  const { top } = await tide.look()
+  for (let { safe } = await tide.look(); safe < top; { safe } = await tide.look()) {
+    if (performance.now() - sinceMs > patienceMs) return top
+    await pause(5)
+  }
+  return top
 }
