@@ -12,7 +12,7 @@ export interface TailOptions {
   jobId: string | null
   /** Begin behind this place in the log. */
   after: number | null
-  /** Begin so many events before the end. */
+  /** Begin so many of these events before the end. */
   back: number
   /** Whether to go on with what comes. */
   follows: boolean
@@ -35,7 +35,7 @@ export async function* tail(store: Runner, wakeups: Wakeups, options: TailOption
   try {
     let { safe, top } = await tide.look()
     // what is being written at this moment comes after the beginning, not before it
-    let after = options.after ?? (await startOf(store, safe, options.back))
+    let after = options.after ?? (await startOf(store, safe, options))
     const end = follows ? Number.POSITIVE_INFINITY : top
     for (let quiet = 0; !signal.aborted && after < end; ) {
       if (follows && safe - after > options.mostBehind) {
@@ -62,8 +62,8 @@ export async function* tail(store: Runner, wakeups: Wakeups, options: TailOption
   }
 }
 
-async function startOf(store: Runner, safe: number, back: number): Promise<number> {
+async function startOf(store: Runner, safe: number, { back, types, tenant, jobId }: TailOptions): Promise<number> {
   if (back === 0) return safe
-  const [place] = await store.run(placeBeforeEnd, { upTo: safe, back })
+  const [place] = await store.run(placeBeforeEnd, { upTo: safe, back, types, tenant, jobId })
   return place?.seq ?? safe
 }
