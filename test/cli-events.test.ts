@@ -1,7 +1,10 @@
 import { defineJob, type Holdfast } from 'holdfast'
-import { describe } from 'vitest'
+import { describe, vi } from 'vitest'
 import { ask, call, run } from './cli/command.ts'
 import { expect, gate, test, until } from './fixtures.ts'
+
+// each call is a process of its own, and other tests run beside
+vi.setConfig({ testTimeout: 60_000 })
 
 const noop = defineJob('noop', { run: () => 'done' })
 
@@ -246,7 +249,7 @@ describe('wrong use', () => {
       expect(answer.stderr, name).toMatch(says)
       expect({ code: answer.code, stdout: answer.stdout }, name).toEqual({ code, stdout: '' })
     }
-  }, 60_000)
+  })
 
   test('an event that a group has not parked cannot be replayed, as JSON too', async ({ hf, url }) => {
     await hf.events.subscribe('orders', {}, () => {})

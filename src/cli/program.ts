@@ -14,6 +14,7 @@ import { addRedo } from './redo.ts'
 import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
 import { paint } from './terminal.ts'
+import { addWebhooks } from './webhooks.ts'
 import { addWork } from './work.ts'
 import { addWorkChild } from './work-child.ts'
 
@@ -28,6 +29,7 @@ const commands = [
   addCancel,
   addRedo,
   addEvents,
+  addWebhooks,
   addAudit,
   addProve,
   addWorkChild,
