@@ -12,7 +12,7 @@ interface Flags {
   tenant?: string
   types?: string
   secret?: string
-  header: string[]
+  header?: string[]
   headers?: boolean
   note?: string
   to?: string
@@ -34,7 +34,10 @@ export function addAdd(webhooks: Command): void {
   addSettings(addJson(command), webhookSettings)
   addExamples(command, [
     ['holdfast webhooks add https://example.com/hooks', 'the end of each job'],
-    ['holdfast webhooks add https://example.com/hooks --types job.* --tenant acme', 'all that happens to jobs of acme'],
+    [
+      'holdfast webhooks add https://example.com/hooks --types "job.*" --tenant acme',
+      'all that happens to jobs of acme',
+    ],
     ['holdfast webhooks add https://example.com/hooks --header x-api-key:123', 'with a header of yours'],
   ])
 }
@@ -74,8 +77,8 @@ export function addRotate(webhooks: Command): void {
 }
 
 function addHeader(command: Command): Command {
-  const collect = (word: string, all: string[]) => [...all, word]
-  return command.option('--header <name:value>', 'Sent with every delivery; may be given several times.', collect, [])
+  const collect = (word: string, all: string[] = []) => [...all, word]
+  return command.option('--header <name:value>', 'Sent with every delivery; may be given several times.', collect)
 }
 
 async function add(url: string, flags: Flags): Promise<void> {
@@ -122,7 +125,7 @@ async function rotate(word: string, flags: Flags): Promise<void> {
 function changeOf({ types, header }: Flags): Pick<NewEndpoint, 'types' | 'headers'> {
   return {
     ...typesIn({ ...(types !== undefined && { types }) }),
-    ...(header.length > 0 && { headers: headersIn(header) }),
+    ...(header !== undefined && { headers: headersIn(header) }),
   }
 }
 

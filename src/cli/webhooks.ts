@@ -28,7 +28,7 @@ export function addWebhooks(program: Command): void {
     .description('Webhooks: endpoints that are told what happens, and what was sent to them.')
   for (const add of commands) add(webhooks)
   addExamples(webhooks, [
-    ['holdfast webhooks add https://example.com/hooks --types job.*', 'tell somebody'],
+    ['holdfast webhooks add https://example.com/hooks --types "job.*"', 'tell somebody'],
     ['holdfast webhooks deliveries --state dead', 'what did not arrive'],
     ['holdfast webhooks replay --all', 'and all of it once more'],
   ])
