@@ -2,7 +2,7 @@ import { defineJob, type EventContext, type LogEvent, PermanentError } from 'hol
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { logDuties } from '#holdfast/reaper/log-duties'
-import { expect, gate, test, until } from './fixtures.ts'
+import { expect, gate, newDatabase, test, until } from './fixtures.ts'
 
 const noop = defineJob('noop', { run: () => 'done' })
 const day = 86_400_000
@@ -80,6 +80,18 @@ test('an event with a lower number that commits later is not skipped', async ({ 
   await late.query('commit')
   await until(() => events.length === 2, 'both')
   expect(events.map(({ tenant }) => tenant)).toEqual(['late', 'early'])
+})
+
+test('a transaction that writes for long in another database of the server holds nobody back', async ({ hf }) => {
+  const other = await newDatabase('empty')
+  const long = await transaction(other.url)
+  await long.query(`create table a_long_import (id int)`)
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', {}, handler)
+  await hf.submit(noop, null)
+  await until(() => events.length === 1, 'the event')
+  await long.end()
+  await other.drop()
 })
 
 test('a group that begins at now begins there although somebody has been writing for long', async ({ hf, url }) => {

@@ -28,8 +28,6 @@ export function addTail(events: Command): void {
   ])
 }
 
-const patienceMs = 3_000
-
 async function tail(flags: Flags): Promise<void> {
   const config = configOf({ ...flags })
   const back = parseWhole('--number', flags.number)
@@ -38,14 +36,7 @@ async function tail(flags: Flags): Promise<void> {
     const which = await whichOf(hf, flags)
     if (flags.follow)
       return showEvents(hf, flags, follow(hf, { ...which, from: { back }, signal, onTrouble: onWatchTrouble }))
-    const patience = setTimeout(tellWait, patienceMs)
-    const shown = await showEvents(hf, flags, hf.events.watch({ ...which, back, follow: false, signal }))
-    clearTimeout(patience)
-    return shown
+    return showEvents(hf, flags, hf.events.watch({ ...which, back, follow: false, signal }))
   })
   if (count === 0 && !flags.json && !signal.aborted) print('No events match.')
-}
-
-function tellWait(): void {
-  complain('Still reading: events behind a transaction that is open are shown when it has ended. Ctrl-C stops this.')
 }
