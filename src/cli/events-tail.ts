@@ -4,7 +4,7 @@ import { addExamples, addJsonLines, addSettings, clientSettings, configOf } from
 import { follow } from './follow.ts'
 import { addWhich, onWatchTrouble, showEvents, type WhichFlags, whichOf } from './show-events.ts'
 import { listenForEnd } from './signals.ts'
-import { complain, print } from './terminal.ts'
+import { print } from './terminal.ts'
 import { parseWhole } from './time-words.ts'
 
 interface Flags extends WhichFlags {
