@@ -44,6 +44,28 @@ test('a reader that is killed in the middle of an event loses nothing: the next 
   expect(await query(`select crashes from holdfast.event_cursor`)).toEqual([{ crashes: 0 }])
 })
 
+test('a reader that never hears that it has claimed a cursor does not keep it unread', async ({ url, hf }) => {
+  const wire = await makeWire(url)
+  const cut = wire.cut('after', 'cursor.claim')
+  const reader = await reading(wire.url)
+  await cut
+  await hf.submitMany(noop, some(2))
+  await until(() => reader.events().length === 2, 'both events')
+})
+
+test('a reader that could not tell that it lets a cursor go does not keep it unread', async ({ url, hf }) => {
+  const wire = await makeWire(url)
+  const first = await reading(wire.url, { partitions: 2 })
+  await until(async () => (await hf.events.groups())[0]?.held === 2, 'the first has both cursors')
+  const cut = wire.cut('before', 'cursor.release')
+  const second = await reading(url, { partitions: 2 })
+  await cut
+  await hf.submitMany(noop, some(20))
+  const seen = () => [...first.events(), ...second.events()]
+  await until(() => new Set(seen()).size === 20, 'all events')
+  expect(second.events().length).toBeGreaterThan(0)
+})
+
 test('a reader that was frozen past its lease moves no cursor and handles no more when it wakes', async ({
   url,
   hf,

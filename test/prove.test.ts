@@ -169,3 +169,18 @@ test('a slice of the proof: whatever breaks around a settle and a submit, all is
   expect(report.cells).toBeGreaterThan(8)
   expect(report.matrix['job.submit']?.freeze).toEqual({ reason: expect.stringContaining('no lease') })
 })
+
+test('a slice of the proof: whatever becomes of a claim of cursors or webhooks, all is handled and sent', {
+  timeout: 120_000,
+}, async () => {
+  const report = await prove({
+    url: inject('server'),
+    isQuick: true,
+    statements: ['cursor.claim', 'delivery.claim'],
+    faults: ['cut-after', 'kill-post'],
+    lanes: 3,
+  })
+  expect(report.violations).toEqual([])
+  expect(report.passed).toBe(3)
+  expect(report.matrix['cursor.claim']?.['kill-post']).toEqual({ reason: 'It sends no webhook.' })
+})

@@ -220,6 +220,13 @@ export const settings = {
     max: 30 * day,
     about: 'How long a webhook is tried before it becomes a dead letter.',
   },
+  webhookBackoffBaseMs: {
+    type: 'whole',
+    default: 5_000,
+    min: 0,
+    max: day,
+    about: 'Wait before a webhook is tried a second time; it triples with each failure, up to four hours.',
+  },
   webhookAllow: {
     type: 'list',
     default: [] as readonly string[],

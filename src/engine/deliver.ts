@@ -73,6 +73,7 @@ export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wa
       userAgent,
       timeoutMs: config.webhookTimeoutMs,
       giveUpMs: config.webhookGiveUpMs,
+      backoffBaseMs: config.webhookBackoffBaseMs,
       pollMs: config.pollMs,
       leaseMs: config.readerLeaseMs,
       beatMs: config.readerBeatMs,

@@ -128,13 +128,21 @@ export function makeReader(parts: ReaderParts): Service {
       lane.lost.abort()
       await leave(lane)
     }
+    await releaseStray(id, share.held)
     await balance(id, Math.ceil(share.partitions / Math.max(1, share.readers)), share.partitions)
     return beatMs
   }
 
+  /** Lets go of cursors that are ours and that nobody here reads from: the answer to a claim was lost, or a release did not arrive. */
+  async function releaseStray(id: string, held: { partition: number; term: number }[]): Promise<void> {
+    for (const [partition, lane] of lanes) if (lane.lost.signal.aborted) lanes.delete(partition)
+    for (const { partition, term } of held)
+      if (lanes.get(partition)?.held.fence.term !== term)
+        await store.run(releaseCursor, { group, partition, readerId: id, term })
+  }
+
   /** Takes what is missing to this reader's share, and gives back what is above it. */
   async function balance(id: string, share: number, partitions: number): Promise<void> {
-    for (const [partition, lane] of lanes) if (lane.lost.signal.aborted) lanes.delete(partition)
     for (const lane of [...lanes.values()].slice(share)) {
       lanes.delete(lane.held.fence.partition)
       await leave(lane)

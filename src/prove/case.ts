@@ -4,9 +4,11 @@ import { connectionOptions, isConnectionError } from '../store/connection.ts'
 import type { Statement } from '../store/sql.ts'
 import { runnerIn } from '../store/store.ts'
 import { type CaseBarriers, makeCaseBarriers } from './barriers.ts'
+import { type CaseBus, makeCaseBus } from './bus.ts'
 import { type StandingRow, standing } from './case.sql.ts'
 import type { Crew } from './crew.ts'
 import { eventually } from './deadline.ts'
+import type { WebhookOrder } from './orders.ts'
 import type { Random } from './random.ts'
 
 /** One cell under way: its processes, the jobs that they acknowledged, and a look at its database past all proxies. */
@@ -15,9 +17,10 @@ export interface Case {
   /** Acknowledged jobs by their keys. */
   readonly acknowledged: ReadonlyMap<string, { id: string; kind: string }>
   readonly barriers: CaseBarriers
+  readonly bus: CaseBus
   shuffled<T>(items: readonly T[]): T[]
   /** Submits a job and answers its id, once acknowledged. */
-  submit(kind: string): Promise<string>
+  submit(kind: string, webhook?: WebhookOrder): Promise<string>
   submitMany(kind: string, count: number): Promise<string>
   /** Submits the same key once more. */
   submitAgain(id: string): Promise<void>
@@ -86,9 +89,10 @@ export function makeCase(options: {
     }
   }
 
-  async function submitKeys(kind: string, keys: string[]): Promise<string> {
+  async function submitKeys(kind: string, keys: string[], webhook?: WebhookOrder): Promise<string> {
     const [key] = keys as [string]
-    const answer = await crew.order(keys.length === 1 ? { do: 'submit', kind, key } : { do: 'submit-many', kind, keys })
+    const one = { do: 'submit', kind, key, ...(webhook && { webhook }) } as const
+    const answer = await crew.order(keys.length === 1 ? one : { do: 'submit-many', kind, keys })
     if (!answer.isDone) throw new Error(`A submit of ${kind} was refused: ${answer.message}`)
     acknowledge(kind, keys, answer.said)
     return answer.said[0] as string
@@ -101,13 +105,15 @@ export function makeCase(options: {
     })
 
   const jobs = () => ask(standing, {})
+  const bus = makeCaseBus(crew, ask)
   return {
     crew,
     acknowledged,
     barriers: makeCaseBarriers(crew, ask),
+    bus,
     troubles,
     shuffled: (items) => random.shuffled(items),
-    submit: (kind) => submitKeys(kind, freshKeys(kind, 1)),
+    submit: (kind, webhook) => submitKeys(kind, freshKeys(kind, 1), webhook),
     submitMany: (kind, count) => submitKeys(kind, freshKeys(kind, count)),
     async submitAgain(id) {
       const [key, { kind }] = [...acknowledged].find(([, one]) => one.id === id) as [string, { kind: string }]
@@ -130,7 +136,10 @@ export function makeCase(options: {
     },
     jobs,
     ask,
-    close: async () => pool?.connections.end(),
+    async close() {
+      await bus.close()
+      await pool?.connections.end()
+    },
   }
 }
 

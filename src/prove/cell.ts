@@ -1,7 +1,8 @@
 import { type Audit, audit } from '../audit/audit.ts'
 import { messageOf } from '../errors/errors.ts'
-import { boundOf, ladder } from '../reaper/bound.ts'
+import { boundOf } from '../reaper/bound.ts'
 import { continued } from './barriers.sql.ts'
+import { findBusWrongs, findDoubleReading } from './bus-check.ts'
 import { committed, logged } from './case.sql.ts'
 import { type Case, isOver, makeCase } from './case.ts'
 import { findOverlaps, findWrongs } from './check.ts'
@@ -12,9 +13,9 @@ import type { Ground } from './ground.ts'
 import type { Pool } from './member.ts'
 import { randomOf } from './random.ts'
 import { type Scenario, statementOf } from './scenario.ts'
-import { cellConfig } from './settings.ts'
+import { boundFor, cellConfig, readerBoundMs } from './settings.ts'
 import { startStopwatch } from './stopwatch.ts'
-import { type Hit, hasMoved, lookAtHit, strike } from './strike.ts'
+import { type Hit, hasMoved, isReadAgain, lookAtHit, strike, untilSentAgain } from './strike.ts'
 import { makeTraps, type Sighting, type Sprung } from './trap.ts'
 
 /** One fault at one statement. */
@@ -54,12 +55,6 @@ const finalMs = 20_000
 const strikeMs = 40_000
 const lingerMs = 4_000
 
-/** The bound of a fault under the settings of the cells: that of its rung of the ladder. */
-export function boundFor(fault: FaultName): number {
-  const config = cellConfig()
-  return ladder(config).find(({ rung }) => rung === faultOf(fault).rung)?.boundMs ?? boundOf(config)
-}
-
 /** Runs one cell, in the first of its scenarios in which the statement is sent. */
 export async function runCell(yard: Yard, cell: Cell, triesLeft = 1): Promise<CellOutcome> {
   const [scenario, ...others] = cell.scenarios as [Scenario, ...Scenario[]]
@@ -76,11 +71,16 @@ async function runIn(yard: Yard, scenario: Scenario, cell: Cell): Promise<CellOu
   const wrongs: string[] = []
   const delays: string[] = []
   let struck: Promise<Recovery> | undefined
-  const boundMs = boundFor(cell.fault)
+  let boundMs = boundFor(faultOf(cell.fault).rung)
   await playOut(yard, scenario, cell.seed, {
     prepare({ lay, on, database }) {
       lay(
-        { statement: statementOf(cell.statement), verdict: faultOf(cell.fault).at, occurrence: cell.occurrence },
+        {
+          statement: statementOf(cell.statement),
+          verdict: faultOf(cell.fault).at,
+          occurrence: cell.occurrence,
+          behind: scenario.behind?.[statementOf(cell.statement)],
+        },
         (sprung) => {
           struck = struckBy(yard, cell.fault, on, sprung, database)
           struck.catch(() => {}) // told below
@@ -97,13 +97,15 @@ async function runIn(yard: Yard, scenario: Scenario, cell: Cell): Promise<CellOu
     },
     calm: () => struck,
     // a frozen process cannot tell its handlers to stop; nobody else is excused
-    judge: (on) => void (faultOf(cell.fault).mayOverlap || delays.push(...findOverlaps(on.crew))),
+    judge: (on) =>
+      void (faultOf(cell.fault).mayOverlap || delays.push(...findOverlaps(on.crew), ...findDoubleReading(on.crew))),
     wrongs,
   })
   const recovery = struck ? await struck.catch((error) => void wrongs.push(messageOf(error))) : undefined
+  if (recovery?.hasCursors) boundMs = Math.max(boundMs, readerBoundMs)
   if (recovery && recovery.tookMs - recovery.starvedMs > boundMs)
     delays.push(
-      `the jobs that were hit moved again after ${Math.round(recovery.tookMs)} ms; the bound is ${boundMs} ms, ` +
+      `what was hit moved again after ${Math.round(recovery.tookMs)} ms; the bound is ${boundMs} ms, ` +
         `and the machine stood still for ${Math.round(recovery.starvedMs)} ms`,
     )
   return {
@@ -120,28 +122,49 @@ async function runIn(yard: Yard, scenario: Scenario, cell: Cell): Promise<CellOu
 interface Recovery {
   tookMs: number
   starvedMs: number
+  /** Whether cursors were hit. */
+  hasCursors: boolean
 }
 
 async function struckBy(yard: Yard, fault: FaultName, on: Case, sprung: Sprung, database: string): Promise<Recovery> {
   const hit = await lookAtHit(on, sprung)
   const watch = startStopwatch()
-  const recovered = untilMoved(on, hit).then(
-    () => watch.stop(),
+  const restart = async () => {
+    await yard.ground.restart(database)
+    watch.reset() // while the server is away, nobody can move anything
+  }
+  const striking = strike(fault, { on, sprung, hit, restart, reset: watch.reset })
+  const resent = striking.then((event) =>
+    event === undefined ? undefined : untilSentAgain(on, event, sprung.post.member.pid, finalMs),
+  )
+  const recovered = Promise.all([untilMoved(on, fault, hit), resent]).then(
+    () => ({ ...watch.stop(), hasCursors: hit.cursors.length > 0 }),
     (error) => {
       watch.stop()
       throw error
     },
   )
   recovered.catch(() => {}) // told by whoever waits for it
-  const restart = async () => {
-    await yard.ground.restart(database)
-    watch.reset() // while the server is away, nobody can move anything
-  }
-  await strike(fault, { on, sprung, hit, restart })
+  await striking
   return recovered
 }
 
-async function untilMoved(on: Case, hit: Hit): Promise<void> {
+async function untilMoved(on: Case, fault: FaultName, hit: Hit): Promise<void> {
+  await Promise.all([untilJobsMoved(on, hit), untilReadAgain(on, fault, hit)])
+}
+
+async function untilReadAgain(on: Case, fault: FaultName, { cursors }: Hit): Promise<void> {
+  if (cursors.length === 0) return
+  await eventually(
+    async () => {
+      const now = await on.bus.cursors()
+      return cursors.every((before) => isReadAgain(fault, before, now))
+    },
+    { ms: finalMs, what: 'the cursors that were hit were read from again' },
+  )
+}
+
+async function untilJobsMoved(on: Case, hit: Hit): Promise<void> {
   if (hit.jobs.length === 0) return
   await eventually(
     async () => {
@@ -196,6 +219,7 @@ export async function playOut(
     await scenario.run(on)
     await play.finish(on)
     await untilAllFinal(on)
+    await on.bus.untilQuiet(finalMs)
     play.wrongs.push(...(await judge(on)))
     play.judge(on)
   } catch (error) {
@@ -243,7 +267,11 @@ async function judge(on: Case): Promise<string[]> {
   const barriers = { promised: on.barriers.promised, continued: await on.ask(continued, {}), marks }
   const [jobs, events, outputs] = [await on.jobs(), await on.ask(logged, {}), await on.ask(committed, {})]
   const { acknowledged } = on
-  return [...sentencesOf(audited), ...findWrongs({ acknowledged, jobs, events, outputs, effects, killed, barriers })]
+  return [
+    ...sentencesOf(audited),
+    ...findWrongs({ acknowledged, jobs, events, outputs, effects, killed, barriers }),
+    ...findBusWrongs(await on.bus.evidence()),
+  ]
 }
 
 function sentencesOf({ violations }: Audit): string[] {

@@ -1,4 +1,5 @@
 // A process of a proof: does what the prover orders, tells what handlers did, and ends with the prover.
+import { subscribe } from 'node:diagnostics_channel'
 import type { Owner } from '../barrier/owner.ts'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
@@ -6,9 +7,11 @@ import { HoldfastError, messageOf } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
 import { isConnectionError } from '../store/connection.ts'
 import { migrate } from '../store/migrate.ts'
+import { carryOutOnBus } from './bus-orders.ts'
 import { proverKinds } from './kinds.ts'
 import type { Answer, BarrierOrder, News, Order } from './orders.ts'
 import { ownerName, proverOwner } from './owner.ts'
+import { readForProver } from './reading.ts'
 
 /** What every process of a proof calls itself, for whoever supervises it. */
 const supervisor = 'holdfast-prove'
@@ -25,6 +28,11 @@ process.on('message', (message: { id: number; order: Order }) => {
 process.on('disconnect', () => process.exit())
 // Ctrl-C reaches the whole group; the prover decides what ends when
 process.on('SIGINT', () => {})
+// who sends a webhook is not written on it
+subscribe('undici:client:sendHeaders', (message) => {
+  const [, posted] = /^webhook-id: (\S+)/im.exec((message as { headers: string }).headers) ?? []
+  if (posted) tell({ posted })
+})
 tell({ isReady: true })
 
 async function carryOut(order: Order): Promise<string[]> {
@@ -36,7 +44,7 @@ async function carryOut(order: Order): Promise<string[]> {
       hf = undefined
       return []
     case 'submit':
-      return [(await running().submit(kind(order.kind), {} as never, { key: order.key })).id]
+      return submit(order)
     case 'submit-many': {
       const handles = await running().submitMany(
         kind(order.kind),
@@ -71,6 +79,8 @@ async function carryOut(order: Order): Promise<string[]> {
     case 'look-at-barrier':
       await running().barrier.get(order.id)
       return []
+    default:
+      return carryOutOnBus(running(), order)
   }
 }
 
@@ -85,10 +95,16 @@ async function start({ role, url, settings, module }: Extract<Order, { do: 'star
     role === 'worker' ? { [ownerName]: proverOwner((marked) => tell({ marked })) } : {}
   hf = await connect({ ...settings, url, jobs: Object.values(kinds), supervisor, owners })
   if (role === 'worker') await hf.work()
+  if (role === 'reader') await readForProver(hf, (handling) => tell({ handling }))
   return []
 }
 
 const told: Parameters<typeof proverKinds>[0] = (effect) => tell({ effect })
+
+async function submit({ kind: name, key, webhook }: Extract<Order, { do: 'submit' }>): Promise<string[]> {
+  const how = { key, ...(webhook && { webhook: { ...webhook, types: 'job.*' } }) }
+  return [(await running().submit(kind(name), {} as never, how)).id]
+}
 
 async function open({ id, parts, expiresMs, owner }: BarrierOrder): Promise<string[]> {
   const { job } = await running().barrier.open({

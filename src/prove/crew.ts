@@ -6,6 +6,7 @@ import type { Effect } from './kinds.ts'
 import type { Member, Pool } from './member.ts'
 import type { Answer, Order, Role } from './orders.ts'
 import { openProxy, type Way } from './proxy.ts'
+import type { Handling } from './reading.ts'
 import { cellSettings, submitterSettings } from './settings.ts'
 import type { Traps } from './trap.ts'
 
@@ -32,6 +33,10 @@ export interface Crew {
   readonly effects: Effect[]
   /** The executions that their owner was asked to mark failed. */
   readonly marks: string[]
+  /** What the handlers of events did. */
+  readonly handlings: Handling[]
+  /** Which process sent which event by a webhook, in order. */
+  readonly posted: { pid: number; event: string }[]
   /** The processes that were killed. */
   readonly killed: Set<number>
   /** What no fault excuses: processes that ended by themselves, or did not stop. */
@@ -59,6 +64,8 @@ export function makeCrew(options: CrewOptions): Crew {
   const seats = new Map<string, Post>()
   const effects: Effect[] = []
   const marks: string[] = []
+  const handlings: Handling[] = []
+  const posted: { pid: number; event: string }[] = []
   const killed = new Set<number>()
   const troubles: string[] = []
   const cleared = new Set<Post>()
@@ -92,6 +99,8 @@ export function makeCrew(options: CrewOptions): Crew {
     const member = await pool.take()
     member.onEffect = (effect) => effects.push(effect)
     member.onMark = (execution) => marks.push(execution)
+    member.onHandling = (handling) => handlings.push(handling)
+    member.onPosted = (event) => posted.push({ pid: member.pid, event })
     const post = { seat, role, member, isUp: false } as { -readonly [K in keyof Post]: Post[K] }
     post.proxy = await openProxy(options.target, traps.watcherOf(post))
     seats.set(seat, post)
@@ -154,6 +163,8 @@ export function makeCrew(options: CrewOptions): Crew {
     order,
     effects,
     marks,
+    handlings,
+    posted,
     killed,
     troubles,
     async stop() {

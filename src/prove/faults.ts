@@ -7,7 +7,7 @@ export interface Fault {
   readonly at: Exclude<Verdict, 'pass'>
   readonly does: string
   /** The rung of the recovery ladder that bounds the recovery. */
-  readonly rung: 'lock gone' | 'lease ran out'
+  readonly rung: 'lock gone' | 'lease ran out' | 'claim ran out'
   /** At which statements `--quick` tries it. */
   readonly quickly: 'all' | 'writes' | 'none'
   /** Whether handlers may overlap their successors: only where the process cannot run to abort them. */
@@ -27,6 +27,13 @@ export const faults = {
     at: 'after',
     does: 'kill -9 of the sender after the commit, before the answer',
     rung: 'lock gone',
+    quickly: 'all',
+    mayOverlap: false,
+  },
+  'kill-post': {
+    at: 'after',
+    does: 'kill -9 of the sender while the receiver of a webhook holds its answer',
+    rung: 'claim ran out',
     quickly: 'all',
     mayOverlap: false,
   },
@@ -81,6 +88,9 @@ export const faults = {
   },
 } as const satisfies Record<string, Fault>
 
+/** What is posted right after this statement. */
+const postingStatement = 'delivery.claim'
+
 /** The name of a fault. */
 export type FaultName = keyof typeof faults
 
@@ -99,9 +109,10 @@ export function isLeftToFull(fault: FaultName, statement: Sighting): boolean {
 }
 
 /** Why a fault makes no sense at a statement; undefined where it does. */
-export function senselessness(fault: FaultName, statement: Sighting): string | undefined {
+export function senselessness(fault: FaultName, name: string, statement: Sighting): string | undefined {
+  if (fault === 'kill-post' && name !== postingStatement) return 'It sends no webhook.'
   if (fault === 'deaf' && !statement.isAboutWaking) return 'It wakes nobody and does not listen.'
-  const isLeaseless = !statement.roles.has('worker')
+  const isLeaseless = !statement.roles.has('worker') && !statement.roles.has('reader')
   if (isLeaseless && (fault === 'freeze' || fault === 'stall-before' || fault === 'stall-after'))
     return 'Its sender holds no lease that could run out; it would only be late.'
   return undefined

@@ -29,13 +29,13 @@ export const endConnections = statement<{ is_ended: boolean }>()(
   where datname = current_database() and pid <> pg_backend_pid()`,
 )
 
-/** The tables that hold anything but the schema's own history. */
+/** The tables that hold anything but the schema's own history, and that of the partitions, which are still there. */
 export const tablesToEmpty = statement<{ name: string }>()(
   'prove.tables',
   () => sql`
   select relname as name
   from pg_class
-  where relnamespace = 'holdfast'::regnamespace and relkind = 'r' and relname <> 'migration'`,
+  where relnamespace = 'holdfast'::regnamespace and relkind = 'r' and relname not in ('migration', 'event_partition')`,
 )
 
 /** Empties tables, and lets their numbers begin anew. */

@@ -25,7 +25,8 @@ export interface Output {
   attempt: number
 }
 
-const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
+/** By the clock that all processes of a machine share. */
+export const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
 let runs = 0
 
 type Context = Pick<StageContext, 'job' | 'stage' | 'attempt' | 'signal' | 'progress' | 'log'>

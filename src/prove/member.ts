@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { pause } from '../service/service.ts'
 import type { Effect } from './kinds.ts'
 import type { Answer, News, Order } from './orders.ts'
+import type { Handling } from './reading.ts'
 
 /** A process of a proof, seen from the prover. */
 export interface Member {
@@ -18,6 +19,10 @@ export interface Member {
   onEffect: (effect: Effect) => void
   /** Who hears of executions that its owner marked failed. */
   onMark: (execution: string) => void
+  /** Who hears of its handlers of events. */
+  onHandling: (handling: Handling) => void
+  /** Who hears of the events that it posts. */
+  onPosted: (event: string) => void
   /** The end of what it wrote to standard error. */
   words(): string
 }
@@ -49,6 +54,8 @@ export function spawnMember(): Member {
   child.on('message', (news: News) => {
     if ('effect' in news) member.onEffect(news.effect)
     if ('marked' in news) member.onMark(news.marked)
+    if ('handling' in news) member.onHandling(news.handling)
+    if ('posted' in news) member.onPosted(news.posted)
     if ('answer' in news) asked.get(news.id)?.(news.answer)
   })
 
@@ -84,6 +91,8 @@ export function spawnMember(): Member {
     },
     onEffect: () => {},
     onMark: () => {},
+    onHandling: () => {},
+    onPosted: () => {},
     words: () => words.trim(),
   }
   return member
@@ -139,6 +148,8 @@ export function makePool(spare: number): Pool {
     giveBack(member) {
       member.onEffect = () => {}
       member.onMark = () => {}
+      member.onHandling = () => {}
+      member.onPosted = () => {}
       if (idle.length < 2 * spare && !member.isGone) idle.push(member)
       else member.kill('SIGKILL')
     },

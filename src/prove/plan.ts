@@ -66,7 +66,7 @@ export type Place = { statement: string; fault: FaultName } & ({ cell: Cell } | 
 export function planOf(found: Survey['found'], options: { seed: number; isQuick: boolean }): Place[] {
   return [...found].flatMap(([statement, { scenarios, sighting }]) =>
     faultNames.map((fault): Place => {
-      const reason = reasonAgainst(fault, sighting, options.isQuick)
+      const reason = reasonAgainst(fault, statement, sighting, options.isQuick)
       if (reason) return { statement, fault, reason }
       const occurrence = occurrenceOf(options.seed, statement, fault, sighting.count)
       return { statement, fault, cell: { statement, fault, occurrence, scenarios, seed: options.seed } }
@@ -74,9 +74,10 @@ export function planOf(found: Survey['found'], options: { seed: number; isQuick:
   )
 }
 
-function reasonAgainst(fault: FaultName, sighting: Sighting, isQuick: boolean): string | undefined {
+function reasonAgainst(fault: FaultName, name: string, sighting: Sighting, isQuick: boolean): string | undefined {
   return (
-    senselessness(fault, sighting) ?? (isQuick && isLeftToFull(fault, sighting) ? 'Left to the full proof.' : undefined)
+    senselessness(fault, name, sighting) ??
+    (isQuick && isLeftToFull(fault, sighting) ? 'Left to the full proof.' : undefined)
   )
 }
 
@@ -110,7 +111,7 @@ export function namedPlace(found: Survey['found'], name: string, seed: number): 
       'option_invalid',
       `There is no fault ${JSON.stringify(fault)}; use one of ${faultNames.join(', ')}, as in "job.finish × kill-after".`,
     )
-  const reason = senselessness(faultName, known.sighting)
+  const reason = senselessness(faultName, statement, known.sighting)
   if (reason) throw new HoldfastError('option_invalid', `${statement} × ${faultName} makes no sense. ${reason}`)
   const chosen = Number(occurrence) || occurrenceOf(seed, statement, faultName, known.sighting.count)
   const cell = { statement, fault: faultName, occurrence: chosen, scenarios: known.scenarios, seed }

@@ -2,7 +2,7 @@ import { boundOf } from '../reaper/bound.ts'
 import type { Cell, CellOutcome } from './cell.ts'
 import { type FaultName, faultNames } from './faults.ts'
 import type { Place, Survey } from './plan.ts'
-import { cellConfig, cellSettings } from './settings.ts'
+import { boundFor, cellConfig, cellSettings, readerBoundMs } from './settings.ts'
 
 /** A cell that was run, with what became of it. */
 export interface Tried {
@@ -32,6 +32,8 @@ export interface ProofReport {
   violations: ProofViolation[]
   recoveryMs: { p50: number | null; p99: number | null; max: number | null }
   boundMs: number
+  /** The bounds of what is no job: cursors of readers, and webhooks whose sender died while it sent. */
+  busBoundMs: { readers: number; webhooks: number }
   matrix: Record<string, Partial<Record<FaultName, Entry>>>
   /** Declared statements that no scenario provokes; each is a violation. */
   notCovered: string[]
@@ -74,6 +76,7 @@ export function reportOf(facts: {
     ],
     recoveryMs: { p50: quantile(recoveries, 0.5), p99: quantile(recoveries, 0.99), max: quantile(recoveries, 1) },
     boundMs: boundOf(cellConfig()),
+    busBoundMs: { readers: readerBoundMs, webhooks: boundFor('claim ran out') },
     matrix: matrixOf(facts.places, tried),
     notCovered: survey.notCovered,
     late: tried.filter(({ lateMs }) => lateMs != null).map(lateOf),
@@ -134,13 +137,13 @@ function quantile(sorted: number[], share: number): number | null {
 
 /** The report as a person reads it. */
 export function textOf(report: ProofReport): string {
-  const { recoveryMs, boundMs } = report
+  const { recoveryMs, boundMs, busBoundMs } = report
   const ms = (value: number | null) => (value === null ? '–' : `${value} ms`)
   return [
     ...matrixLines(report.matrix),
     '',
     `${report.passed} of ${report.cells} cells passed in ${report.seconds} s (seed ${report.seed}).`,
-    `Recovered in p50 ${ms(recoveryMs.p50)}, p99 ${ms(recoveryMs.p99)}, max ${ms(recoveryMs.max)}; the bound under these settings is ${boundMs} ms.`,
+    `Recovered in p50 ${ms(recoveryMs.p50)}, p99 ${ms(recoveryMs.p99)}, max ${ms(recoveryMs.max)}; the bound under these settings is ${boundMs} ms for jobs, ${busBoundMs.readers} ms for readers, ${busBoundMs.webhooks} ms for webhooks.`,
     `A restart is ${report.restartIs}.`,
     ...report.late.map(
       ({ cell, recoveryMs: ms, aloneMs }) =>
@@ -170,7 +173,7 @@ function matrixLines(matrix: ProofReport['matrix']): string[] {
       ),
     ),
     '',
-    'Each number: milliseconds from the fault until every job that it hit had moved again. –: makes no sense, or left to the full proof.',
+    'Each number: milliseconds from the fault until every job and cursor that it hit had moved again. –: makes no sense, or left to the full proof.',
   ]
 }
 

@@ -1,8 +1,10 @@
 import { barriers, expiry } from './barrier-scenarios.ts'
+import { readers, webhooks } from './bus-scenarios.ts'
 import type { Case } from './case.ts'
 import { eventually } from './deadline.ts'
 import type { FaultName } from './faults.ts'
-import { manned, waitMs } from './manned.ts'
+import { cancelStubborn, manned, waitMs } from './manned.ts'
+import { upkeep } from './upkeep-scenario.ts'
 
 /** What goes on in a cell while the fault strikes. A statement is tried in the first scenario in which it occurs. */
 export interface Scenario {
@@ -13,6 +15,8 @@ export interface Scenario {
   readonly also?: readonly string[]
   /** Statements that find something only here, wherever else they occur: they are tried here rather than there. */
   readonly owns?: readonly string[]
+  /** Statements that count only once another was sent, because before that they find nothing. */
+  readonly behind?: Readonly<Record<string, string>>
   /** Whether it starts from a database without a schema. */
   readonly isBlank?: true
   /** Faults that must come first, or the statement would never be sent. */
@@ -52,17 +56,6 @@ const work: Scenario = {
       on.crew.order({ do: 'await', id: short }),
     ])
   },
-}
-
-async function cancelStubborn(on: Case): Promise<void> {
-  const id = on.idOf('stubborn')
-  await eventually(() => on.crew.effects.some((effect) => effect.jobId === id), {
-    ms: waitMs,
-    what: 'the stubborn handler had started',
-  })
-  await on.move('cancel', id, ['cancelled'])
-  // it goes on for a while, and what it reports is refused; if its worker was killed, there is nothing to wait for
-  await on.untilSent('refusal.record', 1_000).catch(() => {})
 }
 
 async function redoDoomed(on: Case): Promise<void> {
@@ -180,9 +173,12 @@ export const scenarios: readonly Scenario[] = [
   join,
   fanOut,
   barriers,
+  upkeep,
+  readers,
   stop,
   expiry,
   crash,
+  webhooks,
   ambiguous,
   idle,
   migrations,

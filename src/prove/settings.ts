@@ -1,4 +1,7 @@
 import { type Config, type GivenSettings, readConfig } from '../config/config.ts'
+import { boundOf, ladder } from '../reaper/bound.ts'
+import { claimSlackMs } from '../webhooks/sender.ts'
+import type { Fault } from './faults.ts'
 
 /** Short times, in the same relations as the defaults, so that a recovery takes a second and not ten. */
 export const cellSettings = {
@@ -20,6 +23,11 @@ export const cellSettings = {
   concurrency: 8,
   batchSize: 50,
   poolSize: 3,
+  readerLeaseMs: 1_500,
+  readerBeatMs: 150,
+  webhookTimeoutMs: 1_000,
+  webhookBackoffBaseMs: 50,
+  webhookAllow: ['127.0.0.1'],
   logLevel: 'warn',
 } as const satisfies GivenSettings
 
@@ -29,4 +37,17 @@ export const submitterSettings = { ...cellSettings, batchSize: 2 } as const sati
 /** The configuration of every worker in a cell, whatever the environment says. */
 export function cellConfig(): Config {
   return readConfig(cellSettings, {})
+}
+
+/** What anything takes beside what its bound names: a turn of a loop, a start of a handler. */
+const slackMs = 500
+
+/** How soon a cursor is read from again, whatever became of its reader. */
+export const readerBoundMs = cellSettings.readerLeaseMs + 2 * cellSettings.readerBeatMs + slackMs
+
+/** The bound of a rung under the settings of the cells. */
+export function boundFor(rung: Fault['rung']): number {
+  const config = cellConfig()
+  if (rung === 'claim ran out') return config.webhookTimeoutMs + claimSlackMs + config.pollMs + slackMs
+  return ladder(config).find((one) => one.rung === rung)?.boundMs ?? boundOf(config)
 }

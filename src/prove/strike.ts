@@ -1,4 +1,5 @@
 import { pause } from '../service/service.ts'
+import type { CursorRow } from './bus.sql.ts'
 import { livingSessions, type StandingRow, stillLiving } from './case.sql.ts'
 import { type Case, isOver } from './case.ts'
 import { eventually } from './deadline.ts'
@@ -13,6 +14,8 @@ export interface Hit {
   /** The sessions of the process that is hit. */
   sessions: number[]
   heldJobs: StandingRow[]
+  /** The cursors that the process reads from. */
+  cursors: CursorRow[]
 }
 
 /** Looks at what a fault is about to hit: the jobs of the process and those that nobody holds; without any, all live ones. */
@@ -23,9 +26,14 @@ export async function lookAtHit(on: Case, { post }: Sprung): Promise<Hit> {
     const orphans = live.filter((job) => job.session_id !== null && job.pid === null)
     const hit = [...heldJobs, ...orphans]
     const sessions = await on.ask(livingSessions, { pid: post.member.pid })
-    return { jobs: hit.length > 0 ? hit : live, sessions: sessions.map(({ id }) => id), heldJobs }
+    // with nobody else there, it would be measured how long a process takes to start
+    const hasPeer = on.crew.posts().some((one) => one !== post && one.isUp && one.role === post.role)
+    const cursors = (await on.bus.cursors()).filter(({ pid }) => hasPeer && pid === post.member.pid)
+    // whoever reads and holds no jobs is measured by how soon its cursors are read from
+    const jobs = hit.length > 0 || cursors.length > 0 ? hit : live
+    return { jobs, sessions: sessions.map(({ id }) => id), heldJobs, cursors }
   } catch (error) {
-    if ((error as { code?: string }).code === '42P01') return { jobs: [], sessions: [], heldJobs: [] } // no schema yet
+    if ((error as { code?: string }).code === '42P01') return { jobs: [], sessions: [], heldJobs: [], cursors: [] } // no schema yet
     throw error
   }
 }
@@ -35,40 +43,102 @@ export function hasMoved(before: StandingRow, now: StandingRow | undefined): boo
   return now !== undefined && (isOver(now) || now.attempt > before.attempt || now.stage > before.stage)
 }
 
-const giveAwayMs = 15_000
+/** Whether a cursor is read from again: by another, or by the same one if the fault has left it its lease, which is longer by now. */
+export function isReadAgain(fault: FaultName, before: CursorRow, now: CursorRow[]): boolean {
+  const found = now.find((one) => one.group_name === before.group_name && one.partition === before.partition)
+  if (!found) return true // its group is forgotten
+  const isLonger = keepsLease(fault) && (found.lease_ms ?? 0) > (before.lease_ms ?? 0)
+  return found.pid !== null && (found.term > before.term || isLonger)
+}
 
-/** Carries out a fault. Resolves when it is over: for a stall or a freeze, when the process goes on; for a restart, when the server is back. */
+function keepsLease(fault: FaultName): boolean {
+  return fault === 'cut-before' || fault === 'cut-after' || fault === 'restart' || fault === 'deaf'
+}
+
+const giveAwayMs = 15_000
+const holdMs = 10_000
+
+/**
+ * Carries out a fault. Resolves when it is over: for a stall or a freeze, when the process goes on; for a restart, when the server is
+ * back. Answers the event of a webhook whose sender died with it.
+ */
 export async function strike(
   fault: FaultName,
-  { on, sprung, hit, restart }: { on: Case; sprung: Sprung; hit: Hit; restart: () => Promise<void> },
-): Promise<void> {
+  {
+    on,
+    sprung,
+    hit,
+    restart,
+    reset,
+  }: { on: Case; sprung: Sprung; hit: Hit; restart: () => Promise<void>; reset(): void },
+): Promise<string | undefined> {
   const { post, link } = sprung
   switch (fault) {
     case 'kill-before':
     case 'kill-after':
       post.member.kill('SIGKILL')
       await post.member.exited
-      return
+      return undefined
+    case 'kill-post':
+      return killInPost(on, sprung, reset)
     case 'cut-before':
     case 'cut-after':
-      return link.cut()
+      link.cut()
+      return undefined
     case 'stall-before':
     case 'stall-after':
       post.proxy.stall()
       link.release()
       await givenAway(on, hit)
-      return post.proxy.unstall()
+      post.proxy.unstall()
+      return undefined
     case 'freeze':
       post.member.kill('SIGSTOP')
       link.release()
       await givenAway(on, hit)
-      return post.member.kill('SIGCONT')
+      post.member.kill('SIGCONT')
+      return undefined
     case 'restart':
-      return restart()
+      await restart()
+      return undefined
     case 'deaf':
       for (const { proxy } of on.crew.posts()) proxy.deafen()
-      return link.release()
+      link.release()
+      return undefined
   }
+}
+
+/** Kills a sender at the moment at which the receiver has its webhook and has not answered. */
+async function killInPost(on: Case, { post, link }: Sprung, reset: () => void): Promise<string> {
+  const { receiver } = on.bus
+  if (!receiver) throw new Error('Nobody receives webhooks in this scenario.')
+  const { pid } = post.member
+  const before = on.crew.posted.length
+  receiver.hold()
+  link.release()
+  const isIts = (event: string) => on.crew.posted.slice(before).findLast((one) => one.event === event)?.pid === pid
+  try {
+    const what = 'the receiver had a webhook of the process that is to be killed'
+    const event = await eventually(() => receiver.held().find(isIts), { ms: holdMs, what, everyMs: 5 })
+    post.member.kill('SIGKILL')
+    reset()
+    await post.member.exited
+    return event
+  } finally {
+    receiver.letGo()
+  }
+}
+
+/** Waits until another process has sent the event once more, and it was received. */
+export async function untilSentAgain(on: Case, event: string, killed: number, ms: number): Promise<void> {
+  const { receiver } = on.bus
+  const count = () => receiver?.receipts.filter(({ id }) => id === event).length ?? 0
+  const before = count()
+  const isSent = () => {
+    const last = on.crew.posted.findLast((one) => one.event === event)
+    return last !== undefined && last.pid !== killed && count() > before
+  }
+  await eventually(isSent, { ms, what: `another process had sent the event ${event} once more` })
 }
 
 /** Waits until a process that cannot be heard has lost its sessions, and others run what it held. */

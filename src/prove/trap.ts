@@ -8,6 +8,8 @@ export interface TrapPlace {
   statement: string
   verdict: Exclude<Verdict, 'pass'>
   occurrence: number
+  /** A statement that must have been sent before: only from there on it is counted. */
+  behind?: string | undefined
 }
 
 /** A statement that is held, and who sent it. */
@@ -58,6 +60,7 @@ export function makeTraps(): Traps {
   function verdictOn(name: string): Verdict {
     let verdict: Verdict = 'pass'
     for (const trap of laid.filter(({ place }) => place.statement === name)) {
+      if (trap.place.behind !== undefined && !seen.has(trap.place.behind)) continue
       trap.count += 1
       if (trap.count === trap.place.occurrence) verdict = trap.place.verdict
     }

@@ -33,6 +33,8 @@ export interface SenderParts {
   userAgent: string
   timeoutMs: number
   giveUpMs: number
+  /** The wait after the first failure; it grows threefold with each. */
+  backoffBaseMs: number
   pollMs: number
   news: SenderNews
 }
@@ -59,7 +61,7 @@ export const claimSlackMs = 5_000
 /** How long those in flight may take to end when the sender stops. */
 const graceMs = 2_000
 const lookEveryMs = 5_000
-const backoff = { baseMs: 5_000, maxMs: 14_400_000, factor: 3 }
+const backoff = { maxMs: 14_400_000, factor: 3 }
 
 interface Ended {
   row: ClaimedDelivery
@@ -147,27 +149,31 @@ export function makeSender(parts: SenderParts): Sender {
 }
 
 async function send(parts: SenderParts, row: ClaimedDelivery, signal: AbortSignal): Promise<Tried> {
-  if (row.is_off) return failed(row, 'permanent', switchedOff)
+  if (row.is_off) return failed(parts, row, 'permanent', switchedOff)
   const sending = sendingOf(row)
-  if (typeof sending === 'string') return failed(row, 'permanent', sending)
+  if (typeof sending === 'string') return failed(parts, row, 'permanent', sending)
   try {
-    return triedOf(row, await parts.poster.post(requestOf(sending, parts.key, parts.userAgent), signal))
+    return triedOf(parts, row, await parts.poster.post(requestOf(sending, parts.key, parts.userAgent), signal))
   } catch (error) {
-    if (signal.aborted) return failed(row, 'released', '')
+    if (signal.aborted) return failed(parts, row, 'released', '')
     // such as a secret that this process can't unseal: another one may, or this one with another key
     parts.news.trouble(error)
-    return failed(row, 'retry', messageOf(error))
+    return failed(parts, row, 'retry', messageOf(error))
   }
 }
 
-function failed(row: ClaimedDelivery, outcome: Tried['outcome'], error: string): Tried {
-  const { id, tries, failures } = row
-  const delayMs = backoffMs(failures + 1, backoff)
+function waitAfter({ failures }: ClaimedDelivery, { backoffBaseMs: baseMs }: SenderParts): number {
+  return backoffMs(failures + 1, { ...backoff, baseMs })
+}
+
+function failed(parts: SenderParts, row: ClaimedDelivery, outcome: Tried['outcome'], error: string): Tried {
+  const { id, tries } = row
+  const delayMs = waitAfter(row, parts)
   return { id, tries, outcome, status: null, error, excerpt: null, ms: null, delayMs, leastMs: 0 }
 }
 
-function triedOf(row: ClaimedDelivery, result: PostResult): Tried {
-  const { id, tries, failures } = row
+function triedOf(parts: SenderParts, row: ClaimedDelivery, result: PostResult): Tried {
+  const { id, tries } = row
   return {
     id,
     tries,
@@ -176,7 +182,7 @@ function triedOf(row: ClaimedDelivery, result: PostResult): Tried {
     error: result.kind === 'delivered' ? null : result.reason,
     excerpt: result.kind === 'delivered' ? null : (result.excerpt ?? null),
     ms: result.ms,
-    delayMs: backoffMs(failures + 1, backoff),
+    delayMs: waitAfter(row, parts),
     leastMs: result.kind === 'retry' ? (result.retryAfterMs ?? 0) : 0,
   }
 }
