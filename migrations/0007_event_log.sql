@@ -151,8 +151,9 @@ end $$;
 
 -- How far the log goes: the last number drawn; then, if it is another than is known, a transaction id; then the oldest one that
 -- still runs. The order is the argument: see src/events/tide.ts. The next id to be given out would do as well as one of our own, but a
--- snapshot does not tell it: its xmax is one past the last that has *ended*.
-create function holdfast.event_mark(known bigint, out top bigint, out mark_txid xid8, out oldest_txid xid8)
+-- snapshot does not tell it: its xmax is one past the last that has *ended*. If somebody runs whom a reader might have to wait for,
+-- `running` lists the ids that run in this database, where alone events are written; null if other users' sessions are hidden from us.
+create function holdfast.event_mark(known bigint, out top bigint, out mark_txid xid8, out oldest_txid xid8, out running bigint[])
 language plpgsql as $$
 begin
   select case when is_called then last_value else 0 end into top from holdfast.event_seq;
@@ -160,6 +161,16 @@ begin
     select pg_current_xact_id() into mark_txid;
   end if;
   select pg_snapshot_xmin(pg_current_snapshot()) into oldest_txid;
+  if mark_txid is null or oldest_txid < mark_txid then
+    select case when coalesce(bool_and(is_shown), true) then coalesce(array_agg(txid) filter (where txid is not null), '{}') end into running
+    from (
+      select backend_xid::text::bigint as txid, query is distinct from '<insufficient privilege>' as is_shown
+      from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()
+      union all
+      select transaction::text::bigint, true from pg_prepared_xacts where database = current_database()
+    ) as writer;
+  end if;
 end $$;
 
 -- Wakes readers, but only if one asked for it: every NOTIFY takes a lock that all commits share.

@@ -19,6 +19,8 @@ create table holdfast.endpoint (
   tenant text not null,
   url text not null,
   types text[] not null,
+  -- whether it wants those of the items of fan-outs, too
+  items boolean not null,
   headers json not null,
   -- sealed; the old one is valid too until its time is over
   secret text not null,

@@ -117,9 +117,19 @@ async function invariants() {
 
 function cli() {
   const overview = help()
-  const names = [...overview.matchAll(/^ {2}([a-z]+) .*/gm)].map(([, name]) => name).filter((name) => name !== 'help')
-  const pages = names.map((name) => `## holdfast ${name}\n\n${fenced('text', help(name))}`)
-  return [fenced('text', overview), ...pages].join('\n\n')
+  return [fenced('text', overview), ...commandsIn(overview).flatMap((name) => helpPages([name]))].join('\n\n')
+}
+
+/** The page of a command, and those of the commands in it. */
+function helpPages(command) {
+  const text = help(...command)
+  const page = `${'#'.repeat(command.length + 1)} holdfast ${command.join(' ')}\n\n${fenced('text', text)}`
+  return [page, ...commandsIn(text).flatMap((name) => helpPages([...command, name]))]
+}
+
+function commandsIn(text) {
+  const [, list = ''] = /^Commands:\n((?: .*\n)+)/m.exec(text) ?? []
+  return [...list.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name).filter((name) => name !== 'help')
 }
 
 function help(...command) {

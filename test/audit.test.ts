@@ -12,6 +12,24 @@ type Ground = Pick<Fixtures, 'given' | 'query' | 'store' | 'hf'>
 
 const anEvent = `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage) values`
 
+/** A process that has been sending for an hour, as far as the database knows. */
+async function aSender(query: Fixtures['query']): Promise<void> {
+  await query(`
+    insert into holdfast.event_reader (id, group_name, host, pid, started_at, lease_until)
+    values (gen_random_uuid(), 'webhooks', 'here', 1, now() - interval '1 h', now() + interval '1 h')`)
+}
+
+/** A delivery that has been due for an hour. */
+async function aDelivery(query: Fixtures['query'], endpoint: string): Promise<string> {
+  const [row] = await query<{ id: string }>(
+    `insert into holdfast.delivery (event_seq, event_id, type, tenant, endpoint_id, lane, state, next_at, body)
+     values (1, 'evt_1', 'job.submitted', 'default', $1::uuid, $1, 'pending', now() - interval '1 h', '{}')
+     returning id`,
+    [endpoint],
+  )
+  return row?.id ?? ''
+}
+
 /** For each invariant, a way to break it by hand. It answers what the audit must name. */
 const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
   'live-or-finished': async ({ given, query }) => {
@@ -132,6 +150,30 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     await drain(query, 'drained', 2)
     await query(`update holdfast.owned_barrier set moved_at = now() - interval '1 h'`)
     return 'drained'
+  },
+  'wanted-event-is-planned': async ({ hf, query }) => {
+    const { id } = await hf.webhooks.create({ url: 'https://example.com', types: 'job.submitted' })
+    await hf.submit(kinds.hold, null)
+    await query(`update holdfast.event_cursor set seq = (select max(seq) from holdfast.event)`)
+    const [event] = await query<{ seq: number }>('select seq from holdfast.event')
+    expect(await hf.webhooks.deliveries({ endpoint: id })).toEqual([])
+    return String(event?.seq)
+  },
+  'due-delivery-is-tried': async ({ hf, query }) => {
+    const { id } = await hf.webhooks.create({ url: 'https://example.com', types: 'job.submitted' })
+    await aSender(query)
+    return aDelivery(query, id)
+  },
+  'disabled-has-nothing-pending': async ({ hf, query }) => {
+    const { id } = await hf.webhooks.create({ url: 'https://example.com', types: 'job.submitted' })
+    await query(`update holdfast.endpoint set disabled_at = now() - interval '1 h'`)
+    await aSender(query)
+    return aDelivery(query, id)
+  },
+  'cursor-within-log': async ({ hf, query }) => {
+    await hf.webhooks.create({ url: 'https://example.com' })
+    await query('update holdfast.event_cursor set seq = 1000')
+    return 'webhooks'
   },
   'guards-stand': async ({ query }) => {
     await query('alter table holdfast.live_job drop constraint live_job_lease')

@@ -7,7 +7,11 @@ import { envNameOf, flagOf, settingNames } from '#holdfast/config/settings'
 import { ask, call, library, moduleOf, newFolder, removeFolder } from './cli/command.ts'
 import { expect, newDatabase, test } from './fixtures.ts'
 
-const commands = ['dev', 'work', 'reap', 'migrate', 'submit', 'jobs', 'show', 'cancel', 'redo', 'audit']
+const commands = 'dev work reap migrate submit jobs show cancel redo events webhooks audit prove bench'.split(' ')
+const nested = {
+  events: ['groups', 'tail', 'listen', 'parked', 'replay', 'forget'],
+  webhooks: ['add', 'list', 'show', 'update', 'rotate', 'enable', 'disable', 'remove', 'test', 'deliveries', 'replay'],
+}
 const noJob = '01890a5d-ac96-774b-bcce-b302099a8057'
 
 const echo = defineJob('echo', { queue: 'loud', priority: 3, run: ({ input }: { input: unknown }) => input })
@@ -24,6 +28,17 @@ describe('help', () => {
     }
     expect(stdout).not.toContain('work-child')
   })
+
+  test('the help of a group of commands names each of them, and each teaches by example', async () => {
+    for (const [group, names] of Object.entries(nested)) {
+      const { stdout } = await call([group, '--help'])
+      const helps = await Promise.all(names.map((name) => call([group, name, '--help'])))
+      for (const [index, name] of names.entries()) {
+        expect(stdout).toContain(`  ${name} `)
+        expect(helps[index]?.stdout).toMatch(/Examples:\n {2}\$ holdfast /)
+      }
+    }
+  }, 60_000)
 
   test('work has a flag for every setting, with the name of its environment variable', async () => {
     const { stdout } = await call(['work', '--help'])

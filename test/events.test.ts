@@ -2,7 +2,7 @@ import { defineJob, type EventContext, type LogEvent, PermanentError } from 'hol
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { logDuties } from '#holdfast/reaper/log-duties'
-import { expect, gate, test, until } from './fixtures.ts'
+import { expect, gate, newDatabase, test, until } from './fixtures.ts'
 
 const noop = defineJob('noop', { run: () => 'done' })
 const day = 86_400_000
@@ -80,6 +80,30 @@ test('an event with a lower number that commits later is not skipped', async ({ 
   await late.query('commit')
   await until(() => events.length === 2, 'both')
   expect(events.map(({ tenant }) => tenant)).toEqual(['late', 'early'])
+})
+
+test('a transaction that writes for long in another database of the server holds nobody back', async ({ hf }) => {
+  const other = await newDatabase('empty')
+  const long = await transaction(other.url)
+  await long.query(`create table a_long_import (id int)`)
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', {}, handler)
+  await hf.submit(noop, null)
+  await until(() => events.length === 1, 'the event')
+  await long.end()
+  await other.drop()
+})
+
+test('a group that begins at now begins there although somebody has been writing for long', async ({ hf, url }) => {
+  await hf.submitMany(noop, [{ input: null }, { input: null }])
+  const long = await transaction(url)
+  await told(long, 'long')
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', { from: 'now' }, handler)
+  await hf.submit(noop, null, { tenant: 'after' })
+  await long.query('commit')
+  await until(() => events.length > 0, 'what came after')
+  expect(events.map(({ tenant }) => tenant)).toEqual(['after'])
 })
 
 test('a number that was drawn and never used holds nobody up', async ({ hf, url }) => {
@@ -339,6 +363,23 @@ test('a group keeps its number of partitions; one that is not there can be neith
     () => hf.events.forget('other'),
   ])
     await expect(wrong()).rejects.toMatchObject({ code: 'group_not_found' })
+})
+
+test('a group that is forgotten while it is read ends in peace, and made anew it is read again', async ({
+  hf,
+  query,
+}) => {
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', {}, handler)
+  await hf.submit(noop, null)
+  await until(() => events.length === 1, 'the first')
+  await hf.events.forget('mine')
+  await until(async () => (await query(`select from holdfast.event_cursor`)).length === 0, 'its cursors are gone')
+  await hf.submit(noop, null)
+  const again = keeper()
+  await hf.events.subscribe('mine', { from: 'beginning' }, again.handler)
+  await until(() => again.events.length + events.length >= 3, 'both, once more')
+  expect((await query(`select from holdfast.event_reader`)).length).toBeLessThanOrEqual(2)
 })
 
 const aged = (days: number) =>

@@ -22,7 +22,7 @@ async function planner(query: Fixtures['query']): Promise<number> {
   return reader?.pid as number
 }
 
-test('a webhook whose sender was killed with -9 during the call is sent again by another, under the same id', async ({
+test('a webhook whose sender was killed with -9 is sent again by another, under the same id', async ({
   open,
   url,
   query,

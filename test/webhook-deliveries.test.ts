@@ -1,4 +1,6 @@
 import type { Holdfast } from 'holdfast'
+import { textOf } from '#holdfast/store/sql'
+import { claimDeliveries } from '#holdfast/webhooks/delivery.sql'
 import { expect, type Fixtures, gate, test, until } from './fixtures.ts'
 import { type Answers, bodyOf, echo, hook, near, settled, verify } from './webhooks/hooks.ts'
 import { deafPort, receiver } from './webhooks/receiver.ts'
@@ -389,6 +391,62 @@ test('the states of a delivery are those that the database allows', async ({ que
     `select pg_get_constraintdef(oid) as text from pg_constraint where conname = 'delivery_state'`,
   )
   expect(row?.text.match(/'\w+'/g)).toEqual(["'pending'", "'delivered'", "'dead'"])
+})
+
+test('webhooks go on as long as one of those that run them does', async ({ open }) => {
+  const server = await hook()
+  const hf = await open(near)
+  await endpointAt(hf, server.url)
+  const [first, second] = [await hf.deliver(), await hf.reap()]
+  await first.stop()
+  await hf.submit(echo, 1)
+  await settled(hf, 'delivered', 1)
+  // one stops while another starts
+  const [, third] = await Promise.all([second.stop(), hf.deliver()])
+  await hf.submit(echo, 2)
+  await settled(hf, 'delivered', 2)
+  await third.stop()
+})
+
+test('whatever commits in whatever order is planned, once', async ({ open, query }) => {
+  const hf = await open(near)
+  const { id } = await endpointAt(hf, 'https://example.com')
+  await hf.webhooks.disable(id)
+  await hf.deliver()
+  const writers = await Promise.all([1, 2, 3].map(() => open({ poolSize: 4 })))
+  await Promise.all(
+    Array.from({ length: 600 }, (_, n) => writers[n % 3]?.submitMany(echo, [{ input: n }, { input: n }])),
+  )
+  const counts = `select (select count(*)::int from holdfast.event) as events, (select count(*)::int from holdfast.delivery) as deliveries,
+    (select seq from holdfast.event_cursor)::int as cursor, (select max(seq)::int from holdfast.event) as top`
+  const [row] = await until(async () => {
+    const rows = await query<{ events: number; deliveries: number; cursor: number; top: number }>(counts)
+    return rows[0] && rows[0].cursor >= rows[0].top && rows
+  }, 'the planner has read everything')
+  expect(row).toMatchObject({ events: 1_200, deliveries: 1_200 })
+  expect((await hf.audit()).violations).toEqual([])
+})
+
+test('a claim touches few pages, however many deliveries wait in a lane, are scheduled, or have ended', async ({
+  query,
+}) => {
+  await query(`
+    insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, next_at, ended_at, body)
+    select n, 'e', 'job.finished', 't', 'lane-' || n % 3, case when n % 3 = 2 then 'dead' else 'pending' end,
+      now() + case when n % 3 = 1 then interval '1 day' else interval '-1 h' end, case when n % 3 = 2 then now() end, '{}'
+    from generate_series(1, 60000) as n`)
+  const room = { limit: 512, slowLimit: 384, most: 2, lanes: [], mosts: [], slows: [] }
+  const claim = claimDeliveries.build({ ...room, after: '', claimMs: 20_000 })
+  for (const statistics of ['stale', 'fresh']) {
+    if (statistics === 'fresh') await query('analyze holdfast.delivery')
+    const [told] = await query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
+      `explain (analyze, buffers, format json) ${textOf(claim)}`,
+      [...claim.values],
+    )
+    const plan = told?.['QUERY PLAN'][0].Plan
+    expect((plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0)).toBeLessThan(200)
+  }
+  expect(await query('select lane from holdfast.delivery where tries > 0')).toEqual(Array(4).fill({ lane: 'lane-0' }))
 })
 
 test('what is counted can be read', async ({ open }) => {

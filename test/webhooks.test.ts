@@ -37,6 +37,7 @@ test('an endpoint is told of the end of a job, signed over the bytes that it get
           id: job.id,
           kind: 'echo',
           queue: 'default',
+          isItem: false,
           state: 'succeeded',
           stage: { number: 0, name: expect.any(String) },
           attempt: 1,
@@ -96,6 +97,21 @@ test('each stage can be told with its own result', async ({ open }) => {
     job: { state: 'succeeded', stage: { number: 1, name: 'final' } },
     result: { text: 'whole' },
   })
+})
+
+test('the items of a fan-out are told only to those who want them', async ({ open }) => {
+  const [few, many] = [await hook(), await hook()]
+  const stage = { name: 'all', fanOut: () => [1, 2, 3], each: { run: (_ctx: unknown, item: unknown) => item } }
+  const fan = defineJob('fan', { stages: [{ ...stage, join: () => 'joined' }] })
+  const hf = await open({ jobs: [fan], ...near })
+  await hf.webhooks.create({ url: few.url })
+  expect(await hf.webhooks.create({ url: many.url, items: true })).toMatchObject({ items: true })
+  await hf.work()
+  const job = await hf.submit(fan, null)
+  await settled(hf, 'delivered', 5)
+  expect(few.told()).toMatchObject([{ subject: job.id, data: { result: 'joined', job: { isItem: false } } }])
+  expect(many.told().filter(({ data }) => (data.job as { isItem?: boolean } | null)?.isItem)).toHaveLength(3)
+  expect((await hf.audit()).violations).toEqual([])
 })
 
 test('one job can have a webhook of its own, written with it', async ({ open, query }) => {
@@ -213,8 +229,8 @@ test('an endpoint that commits late misses nothing of what it was promised', asy
   const client = await pool.connect()
   await client.query('begin')
   await client.query(
-    `insert into holdfast.endpoint (id, tenant, url, types, headers, secret)
-     values (gen_random_uuid(), 'default', $1, array['job.finished'], '{}', $2)`,
+    `insert into holdfast.endpoint (id, tenant, url, types, items, headers, secret)
+     values (gen_random_uuid(), 'default', $1, array['job.finished'], false, '{}', $2)`,
     [server.url, `plain:${aSecret}`],
   )
   const job = await hf.submit(echo, 'between')
@@ -282,11 +298,11 @@ test('a process without the key tries again later, and one with it delivers', as
   const keyless = await open({ ...near })
   const { stop } = await keyless.deliver()
   await keyed.submit(echo, 1)
-  const [waiting] = await until(async () => {
-    const all = await keyed.webhooks.deliveries({ state: 'pending' })
-    return all[0]?.error && all
+  const waiting = await until(async () => {
+    const [first] = await keyed.webhooks.deliveries({ state: 'pending' })
+    return first?.error ? first : null
   }, 'a failed try')
-  expect(waiting?.error).toContain('secret key')
+  expect(waiting.error).toContain('secret key')
   await stop()
   await query('update holdfast.delivery set next_at = now()')
   await keyed.deliver()

@@ -2,6 +2,7 @@ import { allMoves, announces, type MoveName, moves, states } from '../job/machin
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
 import { type AuditScope, check, past } from './check.sql.ts'
 import { ownedChecks } from './owned.sql.ts'
+import { webhookChecks } from './webhooks.sql.ts'
 
 function typesOf(pick: (move: MoveName) => boolean): Sql {
   return raw(
@@ -240,6 +241,7 @@ export const checks = {
     where job.barrier_id is not null and not exists (select from holdfast.barrier where barrier.id = job.barrier_id)`,
   ),
   ...ownedChecks,
+  ...webhookChecks,
   'key-has-job': check(
     'key_has_job',
     (p) => sql`

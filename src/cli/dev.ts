@@ -5,18 +5,16 @@ import type { Holdfast } from '../engine/engine.ts'
 import { messageOf } from '../errors/errors.ts'
 import { startEmbedded } from '../store/embedded/embedded.ts'
 import { migrate } from '../store/migrate.ts'
-import { openStore } from '../store/store.ts'
 import { banner } from './dev-words.ts'
+import { knownStages } from './event-lines.ts'
 import { makeFeed } from './feed.ts'
 import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
-import type { StageNames } from './job-words.ts'
 import { logFor, workerLine } from './log-words.ts'
 import { sampleModule, submitSample } from './sample.ts'
 import { type Ending, listenForEnd } from './signals.ts'
 import type { SupervisorNews } from './supervisor.ts'
 import { complain, paint, print } from './terminal.ts'
 import { lengthWords } from './time-words.ts'
-
 import { makeWorkers } from './workers.ts'
 
 /** Adds `holdfast dev [module]`. */
@@ -116,17 +114,9 @@ async function startServer(config: Config, closers: Closers) {
 }
 
 async function startFeed(hf: Holdfast, closers: Closers): Promise<void> {
-  const { poolSize, pooled: isPooled, statementTimeoutMs } = hf.config
-  const store = openStore({ url: hf.url, poolSize: Math.min(2, poolSize), isPooled, statementTimeoutMs })
-  closers.push(() => store.close())
-  const known = new Map<string, StageNames>()
-  async function stagesOf(kind: string): Promise<StageNames | undefined> {
-    if (!known.has(kind)) for (const { name, stages } of await hf.kinds()) known.set(name, stages)
-    return known.get(kind)
-  }
   const feed = makeFeed({
-    store,
-    stagesOf,
+    hf,
+    stagesOf: knownStages(hf),
     tell: print,
     onTrouble: (error) => complain(`The live view could not look: ${messageOf(error)}`),
   })

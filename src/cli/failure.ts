@@ -9,7 +9,17 @@ export interface TellHow {
 }
 
 // what the caller typed is wrong, so that trying again cannot help
-const usageCodes = ['option_invalid', 'config_invalid', 'id_invalid']
+const usageCodes = [
+  'option_invalid',
+  'config_invalid',
+  'id_invalid',
+  'event_type_unknown',
+  'group_invalid',
+  'webhook_url_invalid',
+  'webhook_url_refused',
+  'webhook_secret_invalid',
+  'webhook_header_invalid',
+]
 
 /** Says what went wrong, in a sentence or in JSON, and answers the exit code: 2 for a wrong use, 1 for the rest. */
 export function tellFailure(error: unknown, { isJson, isVerbose }: TellHow): number {

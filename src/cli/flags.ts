@@ -4,8 +4,10 @@ import { envNameOf, flagOf, type SettingName, settingNames, settingOf } from '..
 
 /** The settings of a command that only asks the database something. */
 export const clientSettings: readonly SettingName[] = ['url', 'dataDir', 'pooled', 'statementTimeoutMs']
+/** The settings of a command that says where webhooks go. */
+export const webhookSettings: readonly SettingName[] = [...clientSettings, 'webhookAllow', 'secretKey']
 /** The settings of a command that submits. */
-export const submitSettings: readonly SettingName[] = [...clientSettings, 'maxInputBytes', 'crashBudget']
+export const submitSettings: readonly SettingName[] = [...webhookSettings, 'maxInputBytes', 'crashBudget']
 /** The settings of a command that works. */
 export const workSettings: readonly SettingName[] = settingNames
 
@@ -24,6 +26,21 @@ export function addSettings(command: Command, names: readonly SettingName[]): Co
 /** Gives a command the flag that makes it speak JSON. */
 export function addJson(command: Command): Command {
   return command.option('--json', 'Print one JSON document; errors become JSON on standard error.')
+}
+
+/** Gives a command that tells events the flag that makes it speak JSON. */
+export function addJsonLines(command: Command): Command {
+  return command.option('--json', 'Print one line of JSON for each event; errors become JSON on standard error.')
+}
+
+/** Gives a command the flag that chooses types of events. */
+export function addTypes(command: Command, about: string): Command {
+  return command.option('--types <types>', `${about} job.failed, job.*, several with commas between.`)
+}
+
+/** The types in a flag, if it was given. */
+export function typesIn({ types }: { types?: string }): { types?: string[] } {
+  return types === undefined ? {} : { types: types.split(',').map((type) => type.trim()) }
 }
 
 /** Ends a command's help with examples. */

@@ -64,6 +64,7 @@ const eventLooks: Record<string, Look> = {
   revived: 'yellow',
   cancelled: 'dim',
   log: 'dim',
+  'webhook.disabled': 'red',
 }
 
 /** What happened, in a word and a note. */
@@ -76,8 +77,8 @@ export function eventWords(event: Told, stages: StageNames | undefined): EventWo
 
 function noteOf({ data, at }: Told): string {
   if (typeof data !== 'object' || data === null) return ''
-  const { message, reason, error, rung, runAt, items, data: more } = data as Record<string, unknown>
-  const told = message ?? reason ?? (error as { message?: unknown } | undefined)?.message ?? rung
+  const { message, reason, error, why, rung, runAt, items, data: more } = data as Record<string, unknown>
+  const told = message ?? reason ?? (error as { message?: unknown } | undefined)?.message ?? why ?? rung
   const words = told === undefined ? [] : [String(told)]
   if (typeof items === 'number') words.push(`${items} items`)
   if (more !== undefined) words.push(JSON.stringify(more))

@@ -2,8 +2,10 @@ import { Command, CommanderError } from 'commander'
 import { version } from '../engine/work.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { addAudit } from './audit.ts'
+import { addBench } from './bench.ts'
 import { addCancel } from './cancel.ts'
 import { addDev } from './dev.ts'
+import { addEvents } from './events.ts'
 import { isVerboseIn, tellFailure } from './failure.ts'
 import { addJobs } from './jobs.ts'
 import { addMigrate } from './migrate.ts'
@@ -13,6 +15,7 @@ import { addRedo } from './redo.ts'
 import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
 import { paint } from './terminal.ts'
+import { addWebhooks } from './webhooks.ts'
 import { addWork } from './work.ts'
 import { addWorkChild } from './work-child.ts'
 
@@ -26,8 +29,11 @@ const commands = [
   addShow,
   addCancel,
   addRedo,
+  addEvents,
+  addWebhooks,
   addAudit,
   addProve,
+  addBench,
   addWorkChild,
 ]
 
@@ -51,6 +57,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     return Number(process.exitCode ?? 0)
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0 // --help and --version end by an exception
+    if (error instanceof CommanderError && error.code === 'commander.help') return 2 // a group without a command showed its help
     return tellFailure(error instanceof CommanderError ? usageError(error) : error, {
       isJson: argv.includes('--json'),
       isVerbose: isVerboseIn(argv),
@@ -70,10 +77,9 @@ function makeProgram(): Command {
   return program
 }
 
-function usageError({ message, code }: CommanderError): HoldfastError {
+function usageError({ message }: CommanderError): HoldfastError {
   const said = message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ')
   const sentence = `${said.charAt(0).toUpperCase()}${said.slice(1)}`
   const ended = /[.?)]$/.test(sentence) ? sentence : `${sentence}.`
-  const hint = code === 'commander.help' ? '' : ' See --help.'
-  return new HoldfastError('option_invalid', `${ended}${hint}`)
+  return new HoldfastError('option_invalid', `${ended} See --help.`)
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { Delivery } from '../engine/deliveries.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import type { Job, TimelineEvent } from '../engine/job.ts'
 import { HoldfastError } from '../errors/errors.ts'
@@ -11,12 +12,15 @@ import { pickJob } from './pick-job.ts'
 import { type Cell, table } from './table.ts'
 import { oneLine, paint, print } from './terminal.ts'
 import { lengthWords } from './time-words.ts'
+import { deliveryTable } from './webhook-words.ts'
 
 /** Adds `holdfast show <id>`. */
 export function addShow(program: Command): void {
   const command = program
     .command('show')
-    .description('Show one job: its input, what its stages returned, how far its fan-outs are, and its timeline.')
+    .description(
+      'Show one job: its input, what its stages returned, how far its fan-outs are, its timeline, and its webhooks.',
+    )
     .argument('<id>', 'The id of a job, or its last 8 letters.')
     .action((word: string, flags: { json?: true }) => show(word, flags))
   addSettings(addJson(command), clientSettings)
@@ -27,18 +31,33 @@ export function addShow(program: Command): void {
 }
 
 async function show(word: string, flags: { json?: true }): Promise<void> {
-  const { job, fanOuts, timeline } = await withClient(configOf({ ...flags }), async (hf) => {
+  const { job, fanOuts, timeline, deliveries } = await withClient(configOf({ ...flags }), async (hf) => {
     const id = await pickJob(hf, word)
     const found = await hf.get(id)
     if (!found) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
-    return { job: found, fanOuts: await viewsOf(hf, found), timeline: await hf.timeline(id) }
+    return {
+      job: found,
+      fanOuts: await viewsOf(hf, found),
+      timeline: await hf.timeline(id),
+      deliveries: await hf.webhooks.deliveries({ job: id, limit: mostDeliveries }),
+    }
   })
-  if (flags.json) return print(JSON.stringify({ job, fanOuts, timeline }, null, 2))
-  for (const line of [...headLines(job), '', ...stageLines(job, fanOuts), '', ...timelineLines(job, timeline)])
-    print(line)
+  if (flags.json) return print(JSON.stringify({ job, fanOuts, timeline, deliveries }, null, 2))
+  const parts = [headLines(job), stageLines(job, fanOuts), timelineLines(job, timeline), deliveryLines(deliveries)]
+  print(
+    parts
+      .filter((lines) => lines.length > 0)
+      .map((lines) => lines.join('\n'))
+      .join('\n\n'),
+  )
 }
 
 const mostItems = 5
+const mostDeliveries = 50
+
+function deliveryLines(deliveries: Delivery[]): string[] {
+  return deliveries.length === 0 ? [] : [paint('bold', 'webhooks'), ...deliveryTable(deliveries)]
+}
 
 /** The fan-outs of a job with their stragglers and failures. Most jobs have none. */
 async function viewsOf(hf: Holdfast, { id }: Job): Promise<FanOutView[]> {

@@ -16,6 +16,8 @@ interface Flags {
   delay?: string
   runAt?: string
   priority?: string
+  webhook?: string
+  webhookSecret?: string
   module?: string
   wait?: string | true
   json?: true
@@ -41,6 +43,8 @@ export function addSubmit(program: Command): void {
     .option('--delay <time>', 'Not before so long from now: 30, 90s, 5m, 2h.')
     .option('--run-at <moment>', 'Not before this moment: 2030-01-31T08:00:00Z.')
     .option('--priority <number>', '1 (first) to 4 (last).')
+    .option('--webhook <url>', 'Told when it ends, signed with --webhook-secret.')
+    .option('--webhook-secret <whsec>', 'The signing secret of --webhook, as whsec_…')
     .option('--module <file>', 'A module that defines the kind: the input is checked against its schema here and now.')
     .option('--wait [time]', 'Wait for the result, at most so long, and print it.')
     .action((kind: string, json: string | undefined, flags: Flags) => submit(kind, json, flags))
@@ -69,14 +73,25 @@ async function submit(kind: string, json: string | undefined, flags: Flags): Pro
   })
 }
 
-function howOf({ key, tenant, delay, runAt, priority }: Flags): SubmitHow {
+function howOf(flags: Flags): SubmitHow {
+  const { key, tenant, delay, runAt, priority } = flags
   return {
     ...(key !== undefined && { key }),
     ...(tenant !== undefined && { tenant }),
     ...(delay !== undefined && { delayMs: parseLength('--delay', delay) }),
     ...(runAt !== undefined && { runAt: parseMoment('--run-at', runAt) }),
     ...(priority !== undefined && { priority: parseWhole('--priority', priority) }),
+    ...webhookOf(flags),
   }
+}
+
+function webhookOf({ webhook: url, webhookSecret: secret }: Flags): Pick<SubmitHow, 'webhook'> {
+  if (url !== undefined && secret !== undefined) return { webhook: { url, secret } }
+  if (url === undefined && secret === undefined) return {}
+  throw new HoldfastError(
+    'option_invalid',
+    '--webhook and --webhook-secret belong together: where to, and what it is signed with (whsec_…).',
+  )
 }
 
 /** How the job ended. That it failed is part of the answer, and still an error of the command. */

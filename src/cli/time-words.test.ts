@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ageWords, lengthWords, parseLength, parseMoment } from './time-words.ts'
+import { ageWords, lengthWords, parseLength, parseMoment, parseSince } from './time-words.ts'
 
 test('lengths of time are told in few letters', () => {
   expect([-5, 0.4, 999, 1_500, 59_000, 150_000, 9_000_000, 200_000_000].map(lengthWords)).toEqual([
@@ -30,4 +30,10 @@ test('moments are read as ISO dates only', () => {
   expect(parseMoment('--run-at', '2030-01-31T08:00:00Z').getTime()).toBe(Date.UTC(2030, 0, 31, 8))
   for (const word of ['5', 'tomorrow', '2030-13-01'])
     expect(() => parseMoment('--run-at', word)).toThrow('--run-at takes')
+})
+
+test('since takes a moment, or how long ago it was', () => {
+  expect(parseSince('--since', '2h', 7_200_000)).toEqual(new Date(0))
+  expect(parseSince('--since', '2030-01-31T08:00:00Z')).toEqual(new Date(Date.UTC(2030, 0, 31, 8)))
+  expect(() => parseSince('--since', 'noon')).toThrow('--since takes a moment')
 })

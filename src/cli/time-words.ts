@@ -47,6 +47,12 @@ export function parseMoment(flag: string, word: string): Date {
   )
 }
 
+/** The moment in a word that is one, or that says how long ago it was: `12h`. */
+export function parseSince(flag: string, word: string, nowMs = Date.now()): Date {
+  if (/^[\d.]+\s*[a-z]*$/.test(word)) return new Date(nowMs - parseLength(flag, word))
+  return parseMoment(flag, word)
+}
+
 /** The whole number in a word. */
 export function parseWhole(flag: string, word: string): number {
   if (/^\d{1,15}$/.test(word)) return Number(word)

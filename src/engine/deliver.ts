@@ -39,6 +39,7 @@ export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wa
   let opening: Promise<void> | undefined
   let made: Poster | undefined
   let service: WebhookService | undefined
+  let changing: Promise<unknown> = Promise.resolve()
 
   function poster(): Poster {
     made ??= makePoster({ policy: rules.policy, timeoutMs: config.webhookTimeoutMs })
@@ -55,6 +56,12 @@ export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wa
       },
     )
     return opening
+  }
+
+  /** One after the other: whoever starts it while another stops it must find it stopped, not stopping. */
+  function inTurn(change: () => Promise<unknown>): Promise<void> {
+    changing = changing.catch(() => {}).then(change)
+    return changing.then(() => {})
   }
 
   function running(): WebhookService {
@@ -91,13 +98,13 @@ export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wa
     share() {
       const user = {}
       return {
-        async start() {
+        start() {
           users.add(user)
-          await running().start()
+          return inTurn(async () => users.size > 0 && running().start())
         },
-        async stop() {
+        stop() {
           users.delete(user)
-          if (users.size === 0) await service?.stop()
+          return inTurn(async () => users.size === 0 && service?.stop())
         },
       }
     },

@@ -7,7 +7,7 @@ import { placeAtTime } from '../events/log.sql.ts'
 import { listParked, type ParkedRow, replayParked } from '../events/parked.sql.ts'
 import { makeSubscription, type SubscriptionNews } from '../events/subscription.ts'
 import { tail } from '../events/tail.ts'
-import { makeTide } from '../events/tide.ts'
+import { endOf, makeTide } from '../events/tide.ts'
 import { makeWakeups, type Wakeups } from '../events/wakeups.ts'
 import { isName } from '../job/define.ts'
 import { typesOf } from '../job/event-type.ts'
@@ -126,7 +126,7 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     whole('failures', failures, 100)
     whole('backoffMs', backoffMs, 3_600_000)
     const name = ownNameOf(group)
-    const seq = from === 'beginning' ? 0 : (await makeTide(store).look()).safe
+    const seq = from === 'beginning' ? 0 : await endOf(makeTide(store))
     const [opened] = await store.run(openGroup, { group: name, types: given(options.types), partitions, seq })
     if (opened?.partitions !== partitions)
       throw new HoldfastError(
@@ -153,13 +153,13 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
 
   async function placeOf(from: 'beginning' | 'now' | Date | number): Promise<number> {
     if (from === 'beginning') return 0
-    if (typeof from === 'number' && Number.isSafeInteger(from) && from >= 0) return from
-    const { safe } = await makeTide(store).look()
-    if (from === 'now') return safe
+    const end = await endOf(makeTide(store))
+    if (from === 'now') return end
+    if (typeof from === 'number' && Number.isSafeInteger(from) && from >= 0 && from <= end) return from
     if (!(from instanceof Date) || Number.isNaN(from.getTime()))
-      refuse(`from must be 'beginning', 'now', a Date or a place in the log, not ${JSON.stringify(from)}.`)
-    const [place] = await store.run(placeAtTime, { at: from as Date, upTo: safe })
-    return place?.seq ?? safe
+      refuse(`from must be 'beginning', 'now', a Date or a place in the log up to ${end}, not ${JSON.stringify(from)}.`)
+    const [place] = await store.run(placeAtTime, { at: from as Date, upTo: end })
+    return place?.seq ?? end
   }
 
   /** Asked only after the write found nothing: before it, the answer may change. */

@@ -37,6 +37,8 @@ import { textOf } from './given.ts'
 export interface NewEndpoint extends GivenWebhook {
   /** Whose events it gets. Default: `default`. */
   tenant?: string
+  /** Whether it gets the events of the items of fan-outs, too. Default: no. */
+  items?: boolean
   /** For people. */
   note?: string
 }
@@ -47,6 +49,7 @@ export interface Endpoint {
   tenant: string
   url: string
   types: string[]
+  items: boolean
   headers: Record<string, string>
   note: string | null
   createdAt: Date
@@ -68,7 +71,7 @@ export interface Webhooks extends Deliveries {
   get(id: string, scope?: TenantScope): Promise<Endpoint>
   update(
     id: string,
-    change: Partial<Pick<NewEndpoint, 'url' | 'types' | 'headers' | 'note'>>,
+    change: Partial<Pick<NewEndpoint, 'url' | 'types' | 'items' | 'headers' | 'note'>>,
     scope?: TenantScope,
   ): Promise<Endpoint>
   /** Gives it another secret. For the time of grace (default: a day), deliveries are signed with both. */
@@ -91,13 +94,13 @@ export function makeWebhooks({ store, deliverer }: EngineParts): Webhooks {
   const { rules } = deliverer
   return {
     ...makeDeliveries(store),
-    async create({ tenant = 'default', note, ...webhook }) {
+    async create({ tenant = 'default', items = false, note, ...webhook }) {
       if (!isName(tenant))
         refuse(`tenant must be up to 100 letters, digits and any of _ . : -, not ${JSON.stringify(tenant)}.`)
       const { shown, url, types, headers, secret } = checkWebhook(rules, webhook)
       const text = textOf('note', note)
       await deliverer.opened()
-      const params = { id: uuidv7(), tenant, url, types, headers, secret, note: text }
+      const params = { id: uuidv7(), tenant, url, types, items: items === true, headers, secret, note: text }
       return { ...must(await store.run(createEndpoint, params), ''), secret: shown }
     },
     async list({ tenant, before, limit = 50 } = {}) {
@@ -109,10 +112,11 @@ export function makeWebhooks({ store, deliverer }: EngineParts): Webhooks {
       return (await store.run(listEndpoints, page)).map(endpointOf)
     },
     get: async (id, scope) => must(await store.run(getEndpoint, scopeOf(id, scope)), id),
-    async update(id, { url, types, headers, note }, scope) {
+    async update(id, { url, types, items, headers, note }, scope) {
       const change = {
         url: url === undefined ? null : checkWebhookUrl(url, rules.policy).href,
         types: types === undefined ? null : checkTypes(types),
+        items: items === undefined ? null : items === true,
         headers: headers === undefined ? null : JSON.stringify(checkHeaders(headers)),
         note: textOf('note', note),
       }

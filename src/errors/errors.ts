@@ -64,6 +64,7 @@ export const errorCodes = {
   data_folder_version: { status: 500, meaning: 'The data folder belongs to another major version of Postgres.' },
   data_folder_unusable: { status: 500, meaning: 'The data folder cannot be used.' },
   prove_refused: { status: 409, meaning: 'The database is in use, so no proof may break its connections.' },
+  bench_refused: { status: 409, meaning: 'The database is in use, so no benchmark may load its server.' },
   module_invalid: { status: 500, meaning: 'The module with the job definitions cannot be loaded.' },
   not_running: { status: 503, meaning: 'This part of Holdfast was stopped or never started.' },
 } as const satisfies Record<string, { status: number; meaning: string }>

@@ -44,12 +44,15 @@ export const openGroup = statement<{ partitions: number }>()(
   from opened`,
 )
 
-/** Takes up a reader. */
-export const openReader = statement<never>()(
+/** Takes up a reader. No row back: the group was forgotten. */
+export const openReader = statement<{ id: string }>()(
   'reader.open',
   (p: { readerId: string; group: string; host: string; pid: number; leaseMs: number }) => sql`
   insert into holdfast.event_reader (id, group_name, host, pid, lease_until)
-  values (${p.readerId}::uuid, ${p.group}, ${p.host}, ${p.pid}::int, now() + ${p.leaseMs}::float8 * interval '1 ms')`,
+  select ${p.readerId}::uuid, name, ${p.host}, ${p.pid}::int, now() + ${p.leaseMs}::float8 * interval '1 ms'
+  from holdfast.event_group
+  where name = ${p.group}
+  returning id`,
 )
 
 /**

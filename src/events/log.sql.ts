@@ -16,36 +16,39 @@ export const readEvents = statement<EventRow>()(
   limit ${p.limit}`,
 )
 
+/** Which events somebody wants to see; null means any. */
+export interface BrowseFilter {
+  types: string[] | null
+  tenant: string | null
+  jobId: string | null
+}
+
+const isWanted = (p: BrowseFilter) => sql`(${p.types}::text[] is null or type = any(${p.types}))
+    and (${p.tenant}::text is null or tenant = ${p.tenant})
+    and (${p.jobId}::uuid is null or job_id = ${p.jobId})`
+
 /** Events behind a place in the log, for whoever only looks. */
 export const browseEvents = statement<EventRow>()(
   'event.browse',
-  (p: {
-    after: number
-    upTo: number
-    types: string[] | null
-    tenant: string | null
-    jobId: string | null
-    limit: number
-  }) => sql`
+  (p: BrowseFilter & { after: number; upTo: number; limit: number }) => sql`
   select ${columns}
   from holdfast.event
   where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
-    and (${p.types}::text[] is null or type = any(${p.types}))
-    and (${p.tenant}::text is null or tenant = ${p.tenant})
-    and (${p.jobId}::uuid is null or job_id = ${p.jobId})
+    and ${isWanted(p)}
   order by seq
   limit ${p.limit}`,
 )
 
-/** The place in the log that has so many events before the end. */
+/** The place in the log that has so many of the wanted events before the end. */
 export const placeBeforeEnd = statement<{ seq: number }>()(
   'event.place_before_end',
-  (p: { upTo: number; back: number }) => sql`
+  (p: BrowseFilter & { upTo: number; back: number }) => sql`
   select coalesce(min(seq) - 1, ${p.upTo}::bigint) as seq
   from (
     select seq
     from holdfast.event
     where seq <= ${p.upTo}::bigint
+      and ${isWanted(p)}
     order by seq desc
     limit ${p.back}
   ) as last`,

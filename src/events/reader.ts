@@ -70,6 +70,7 @@ export function makeReader(parts: ReaderParts): Service {
   const lanes = new Map<number, Lane>()
   let readerId: string | undefined
   let doubt: NodeJS.Timeout | undefined
+  let isForgotten = false
   let unhear: (() => Promise<void>) | undefined
   let dropped: Promise<unknown> = Promise.resolve()
 
@@ -97,8 +98,21 @@ export function makeReader(parts: ReaderParts): Service {
     const sinceMs = performance.now()
     if (readerId === undefined) {
       await dropped
-      readerId = randomUUID()
-      await store.run(openReader, { readerId, group, host: hostname(), pid: process.pid, leaseMs })
+      const fresh = randomUUID()
+      const opened = await store.run(openReader, {
+        readerId: fresh,
+        group,
+        host: hostname(),
+        pid: process.pid,
+        leaseMs,
+      })
+      if (opened.length === 0) {
+        if (!isForgotten) parts.onTrouble(new Error(`The group ${group} was forgotten; nobody reads for it any more.`))
+        isForgotten = true
+        return leaseMs
+      }
+      isForgotten = false
+      readerId = fresh
     }
     const id = readerId
     const [share] = await store.run(renewReader, { readerId: id, group, leaseMs })

@@ -2,7 +2,7 @@ import { pause } from '../service/service.ts'
 import type { Runner } from '../store/store.ts'
 import { eventOf, type LogEvent } from './event.ts'
 import { browseEvents, placeBeforeEnd } from './log.sql.ts'
-import { makeTide } from './tide.ts'
+import { endOf, makeTide } from './tide.ts'
 import type { Wakeups } from './wakeups.ts'
 
 /** What to follow. */
@@ -12,7 +12,7 @@ export interface TailOptions {
   jobId: string | null
   /** Begin behind this place in the log. */
   after: number | null
-  /** Begin so many events before the end. */
+  /** Begin so many of these events before the end. */
   back: number
   /** Whether to go on with what comes. */
   follows: boolean
@@ -33,10 +33,12 @@ export async function* tail(store: Runner, wakeups: Wakeups, options: TailOption
   let woken = new AbortController()
   const unhear = follows ? wakeups.hear(() => woken.abort()) : undefined
   try {
+    const now = await endOf(tide)
+    let after = options.after ?? (await startOf(store, now, options))
     let { safe, top } = await tide.look()
-    // what is being written at this moment comes after the beginning, not before it
-    let after = options.after ?? (await startOf(store, safe, options.back))
-    const end = follows ? Number.POSITIVE_INFINITY : top
+    // whoever only looks back sees what is there, and waits for nobody who still writes
+    if (!follows) safe = now
+    const end = follows ? Number.POSITIVE_INFINITY : now
     for (let quiet = 0; !signal.aborted && after < end; ) {
       if (follows && safe - after > options.mostBehind) {
         options.onSkipped(safe - after)
@@ -62,8 +64,8 @@ export async function* tail(store: Runner, wakeups: Wakeups, options: TailOption
   }
 }
 
-async function startOf(store: Runner, safe: number, back: number): Promise<number> {
-  if (back === 0) return safe
-  const [place] = await store.run(placeBeforeEnd, { upTo: safe, back })
-  return place?.seq ?? safe
+async function startOf(store: Runner, end: number, { back, types, tenant, jobId }: TailOptions): Promise<number> {
+  if (back === 0) return end
+  const [place] = await store.run(placeBeforeEnd, { upTo: end, back, types, tenant, jobId })
+  return place?.seq ?? end
 }

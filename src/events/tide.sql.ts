@@ -1,10 +1,16 @@
 import { sql, statement } from '../store/sql.ts'
 
 /** The last number drawn, a transaction id of our own if it is another than is known, and the oldest id that still runs, in this order. */
-export const takeMark = statement<{ top: number; mark_txid: string | null; oldest_txid: string }>()(
+export const takeMark = statement<{
+  top: number
+  mark_txid: string | null
+  oldest_txid: string
+  /** The ids that run in this database, without their epochs; null if that is not asked or not known. */
+  running: string[] | null
+}>()(
   'event.mark',
   (p: { known: number }) => sql`
-  select top, mark_txid::text as mark_txid, oldest_txid::text as oldest_txid
+  select top, mark_txid::text as mark_txid, oldest_txid::text as oldest_txid, running::text[] as running
   from holdfast.event_mark(${p.known}::bigint)`,
 )
 

@@ -1,4 +1,6 @@
+import { logOrphans } from './log-orphans.ts'
 import { ownedOrphans } from './owned-orphans.ts'
+import { webhookOrphans } from './webhook-orphans.ts'
 
 /**
  * The catalogue of orphans: every way in which a job can come to a stand, declared once. The docs table and
@@ -180,7 +182,9 @@ export const orphans = {
     duty: 'requeueWaiting',
     test: 'a waiting job that no barrier will join goes on',
   },
+  ...logOrphans,
   ...ownedOrphans,
+  ...webhookOrphans,
   'leader-hangs': {
     comesAbout: 'The leader freezes, loses its network or dies in the middle of a sweep.',
     found: 'Its lease runs out; candidates ask every leaderRenewMs.',

@@ -6,6 +6,7 @@ export interface EndpointRow {
   tenant: string
   url: string
   types: string[]
+  items: boolean
   headers: Record<string, string>
   note: string | null
   created_at: Date
@@ -21,7 +22,7 @@ export interface EndpointScope {
   tenant: string | null
 }
 
-const columns = sql`id, tenant, url, types, headers, note, created_at, disabled_at, disabled_why, failing_since,
+const columns = sql`id, tenant, url, types, items, headers, note, created_at, disabled_at, disabled_why, failing_since,
     case when old_secret_until > now() then old_secret_until end as old_secret_until`
 const isIt = (p: EndpointScope) => sql`id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant})`
 
@@ -33,12 +34,13 @@ export const createEndpoint = statement<EndpointRow>()(
     tenant: string
     url: string
     types: string[]
+    items: boolean
     headers: string
     secret: string
     note: string | null
   }) => sql`
-  insert into holdfast.endpoint (id, tenant, url, types, headers, secret, note)
-  values (${p.id}::uuid, ${p.tenant}, ${p.url}, ${p.types}::text[], ${p.headers}::json, ${p.secret}, ${p.note})
+  insert into holdfast.endpoint (id, tenant, url, types, items, headers, secret, note)
+  values (${p.id}::uuid, ${p.tenant}, ${p.url}, ${p.types}::text[], ${p.items}::boolean, ${p.headers}::json, ${p.secret}, ${p.note})
   returning ${columns}`,
 )
 
@@ -81,12 +83,18 @@ export const endpointSecrets = statement<{
 export const updateEndpoint = statement<EndpointRow>()(
   'endpoint.update',
   (
-    p: EndpointScope & { url: string | null; types: string[] | null; headers: string | null; note: string | null },
+    p: EndpointScope & {
+      url: string | null
+      types: string[] | null
+      items: boolean | null
+      headers: string | null
+      note: string | null
+    },
   ) => sql`
   update holdfast.endpoint
   set url = coalesce(${p.url}::text, url), headers = coalesce(${p.headers}::json, headers), note = coalesce(${p.note}::text, note),
-    types = coalesce(${p.types}::text[], types),
-    types_at = case when ${p.types}::text[] is null then types_at else holdfast.time_in_order() end
+    types = coalesce(${p.types}::text[], types), items = coalesce(${p.items}::boolean, items),
+    types_at = case when ${p.types}::text[] is null and ${p.items}::boolean is null then types_at else holdfast.time_in_order() end
   where ${isIt(p)}
   returning ${columns}`,
 )

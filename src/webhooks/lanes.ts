@@ -45,7 +45,8 @@ export function makeLanes(most: number): Lanes {
 
   return {
     room() {
-      const known = [...lanes.entries()]
+      // those that are idle and unheard of get what every other lane gets
+      const known = [...lanes.entries()].filter(([, lane]) => lane.inFlight > 0 || lane.averageMs !== null)
       const slowInFlight = known.reduce((sum, [, lane]) => sum + (isSlow(lane) ? lane.inFlight : 0), 0)
       const limit = Math.max(0, most - size)
       return {

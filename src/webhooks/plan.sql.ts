@@ -1,6 +1,7 @@
 import { type CursorMove, movingCursor } from '../events/group.sql.ts'
 import { finalStates } from '../job/machine.ts'
 import { eventOf, raw, type Sql, sql, stateList, statement } from '../store/sql.ts'
+import { isWantedBy } from '../store/wanted.sql.ts'
 
 /** What is planned at once: the events behind `after`, up to where the cursor moves. */
 export interface PlanParams extends CursorMove {
@@ -19,7 +20,7 @@ const timeOf = (column: string) => raw(`to_char(${column} at time zone 'utc', 'Y
 const errorIn = (data: string) => raw(`json_build_object('code', ${data} -> 'code', 'message', ${data} -> 'message')`)
 
 const job = sql`case when one.job_id is not null then json_build_object(
-        'id', one.job_id, 'kind', one.kind, 'queue', job.queue, 'state', one.state,
+        'id', one.job_id, 'kind', one.kind, 'queue', job.queue, 'isItem', job.is_item, 'state', one.state,
         'stage', json_build_object('number', one.stage, 'name', coalesce(output.name, kind.stages -> one.stage::int ->> 'name')),
         'attempt', one.attempt, 'submittedAt', ${timeOf('job.submitted_at')},
         'finishedAt', case when one.state in (${stateList(finalStates)}) then ${timeOf('one.at')} end, 'meta', payload.meta
@@ -68,7 +69,7 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
   wanted as materialized (
     select news.*, endpoint.id as endpoint_id, endpoint.id::text as lane, endpoint.disabled_at is not null as is_off
     from news
-    join holdfast.endpoint on endpoint.tenant = news.tenant and news.type = any(endpoint.types) and news.at >= endpoint.created_at
+    join holdfast.endpoint on news.at >= endpoint.created_at and ${isWantedBy('endpoint', 'news')}
     union all
     select news.*, null, hook.origin, false
     from news
@@ -88,9 +89,9 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
     select one.seq, ${body} as body
     from one
     left join lateral (
-      select live.queue, live.submitted_at from holdfast.live_job as live where live.id = one.job_id
+      select live.queue, live.submitted_at, live.barrier_id is not null as is_item from holdfast.live_job as live where live.id = one.job_id
       union all
-      select finished.queue, finished.submitted_at from holdfast.finished_job as finished where finished.id = one.job_id
+      select finished.queue, finished.submitted_at, finished.barrier_id is not null from holdfast.finished_job as finished where finished.id = one.job_id
       limit 1
     ) as job on true
     left join lateral (

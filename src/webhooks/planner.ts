@@ -40,7 +40,7 @@ export async function isWanted(store: Runner): Promise<boolean> {
 /** Makes the group if it is not there yet. To be called before anything is written that wants webhooks: its cursor stands before that. */
 export async function openWebhooks(store: Runner): Promise<void> {
   if (await isWanted(store)) return
-  const [mark] = await store.run(takeMark, {})
+  const [mark] = await store.run(takeMark, { known: Number.MAX_SAFE_INTEGER })
   await store.run(openGroup, { group: webhookGroup, types: null, partitions: 1, seq: mark?.top ?? 0 })
 }
 

@@ -71,7 +71,7 @@ function agentOf({ policy, timeoutMs, resolve, ca }: PosterOptions): Agent {
       timeout: timeoutMs,
       ...(ca ? { ca: [...rootCertificates, ...ca] } : {}),
     },
-    connections: 64,
+    connections: 512,
     keepAliveTimeout: 4_000,
     keepAliveMaxTimeout: 10_000,
     maxHeaderSize: 16_384,

@@ -54,6 +54,7 @@ export interface Sender extends Service {
   wake(): void
 }
 
+/** How many deliveries one process sends at once. */
 const mostInFlight = 512
 /** How much longer than a try a claim lasts. */
 export const claimSlackMs = 5_000

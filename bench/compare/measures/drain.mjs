@@ -1,0 +1,70 @@
+// Drain: from "the workers are told to start" to "the database shows nothing left". The costs are those of the same run.
+
+export const drain = {
+  name: 'drain',
+  figures: {
+    drain1: { title: 'drain, 1 process', unit: 'jobs/s', better: 'more' },
+    cpuServer: { title: 'CPU of the server per 1,000 jobs', unit: 's', better: 'less' },
+    cpuWorker: { title: 'CPU of the worker per 1,000 jobs', unit: 's', better: 'less' },
+    disk: { title: 'disk per finished job', unit: 'bytes', better: 'less' },
+  },
+  async run(at) {
+    const emptyBytes = await at.server.bytes()
+    const { done, isComplete, rate, cpuServer, cpuWorker } = await drainOnce(at, 1)
+    const bytes = isComplete && emptyBytes !== null ? (await at.server.bytes()) - emptyBytes : null
+    return {
+      drain1: rate,
+      cpuServer: cpuServer === null ? null : (cpuServer / done) * 1000,
+      cpuWorker: (cpuWorker / done) * 1000,
+      disk: bytes === null ? null : Math.max(0, bytes / done),
+    }
+  },
+}
+
+export const drainByTwo = {
+  name: 'drain-2',
+  figures: { drain2: { title: 'drain, 2 processes', unit: 'jobs/s', better: 'more' } },
+  run: async (at) => ({ drain2: (await drainOnce(at, 2)).rate }),
+}
+
+/** Submits, starts so many worker processes, and waits until nothing is left, or for as long as the scale allows. */
+export async function drainOnce({ contender, client, server, summon, scale }, processes) {
+  const jobs = Math.max(20, Math.round(scale.jobs * contender.part))
+  for (let n = 0; n < jobs; n += scale.batch)
+    await client.submitMany('noop', numbers(n, Math.min(scale.batch, jobs - n)))
+  await server.calm()
+  const crew = await summon(processes, { task: 'noop' })
+  const cpuBefore = server.cpuSeconds()
+  const startedMs = performance.now()
+  await crew.start()
+  const untilMs = startedMs + scale.drainCapMs
+  const left = await emptied({ client, crew, jobs, untilMs })
+  const seconds = (performance.now() - startedMs) / 1000
+  const cpuAfter = server.cpuSeconds()
+  const cpuWorker = await crew.cpuSeconds()
+  await crew.kill()
+  const done = jobs - left
+  if (done === 0) throw new Error(`nothing was done within ${scale.drainCapMs / 1000} s`)
+  const cpuServer = cpuAfter === null || cpuBefore === null ? null : cpuAfter - cpuBefore
+  return { done, isComplete: left === 0, rate: done / seconds, cpuServer, cpuWorker }
+}
+
+// the database is asked only once the handlers have seen all jobs, or time is up
+async function emptied({ client, crew, jobs, untilMs }) {
+  while (crew.handled() < jobs && performance.now() < untilMs) await pause(2)
+  for (;;) {
+    const left = await client.left('noop')
+    if (left === 0 || performance.now() >= untilMs) return left
+    await pause(2)
+  }
+}
+
+/** So many numbers from one on. */
+export function numbers(from, count) {
+  return Array.from({ length: count }, (_, index) => from + index)
+}
+
+/** Waits. */
+export function pause(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

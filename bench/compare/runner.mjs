@@ -1,0 +1,181 @@
+// Runs everything: round by round, and in each round every contender in turn, so that a machine that grows slower or faster
+// does so for all of them.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { wordsOf } from './contenders.mjs'
+import { versionOf } from './install.mjs'
+import { ownVersion } from './machine.mjs'
+import { figures as allFigures } from './measures.mjs'
+import { startServer } from './postgres.mjs'
+import { summary } from './statistics.mjs'
+
+const file = fileURLToPath(new URL('run.mjs', import.meta.url))
+const longestRunMs = 600_000
+
+/** All measures of all contenders: for each figure its rounds, median and spread, and what was left out. */
+export async function runAll({ measures, contenders, scale, url, signal, progress, leftOut }) {
+  const postgres = await startServer(url)
+  const redis = await startRedises(contenders, leftOut)
+  const present = contenders.filter((contender) => !contender.redis || redis.servers[contender.redis])
+  const ground = makeGround(postgres, redis.servers)
+  const values = {}
+  const given = new Set()
+  try {
+    const plan = planOf({ measures, contenders: present, rounds: scale.rounds })
+    for (const [done, run] of plan.entries()) {
+      if (signal.aborted) break
+      const { measure, contender, round } = run
+      const key = `${measure.name} of ${contender.id}`
+      progress.at({
+        done,
+        total: plan.length,
+        measure: measure.name,
+        round,
+        rounds: scale.rounds,
+        title: contender.title,
+      })
+      if (given.has(key)) continue
+      const { figures, failed } = await runOne(ground, { measure, contender, scale, signal })
+      if (failed && !signal.aborted) {
+        given.add(key)
+        leftOut.push(`${measure.name} of ${contender.title}: ${failed}`)
+        progress.note(`left out: ${leftOut.at(-1)}`)
+      }
+      for (const [name, value] of Object.entries(figures ?? {})) {
+        values[name] ??= {}
+        values[name][contender.id] ??= []
+        values[name][contender.id].push(value)
+        if (measure.isOverAtCap && typeof value === 'object') given.add(key)
+      }
+    }
+    if (signal.aborted) leftOut.push('the rest: it was interrupted')
+    const about = await postgres.about()
+    return {
+      figures: summarized(values),
+      contenders: present.map(({ id, title, isBest, redis: mode, isOurs }) => ({
+        id,
+        title,
+        isBest,
+        isOurs,
+        redis: mode,
+      })),
+      leftOut,
+      versions: versions({ postgres: about.version, redis: redis.version }),
+      postgres: about,
+    }
+  } finally {
+    await ground.stop()
+    await redis.stop()
+    await postgres.stop()
+  }
+}
+
+/** In each round the turn begins with another contender, so that none always comes first. */
+function planOf({ measures, contenders, rounds }) {
+  return measures.flatMap((measure) => {
+    const taking = contenders.filter((contender) => measure.takesPart?.(contender) ?? true)
+    return Array.from({ length: rounds }, (_, index) => index).flatMap((index) =>
+      taking.map((_, turn) => ({ measure, round: index + 1, contender: taking[(turn + index) % taking.length] })),
+    )
+  })
+}
+
+/** Databases for runs: each is a copy of one that the contender has prepared once. */
+function makeGround(postgres, redisServers) {
+  const templates = new Map()
+  async function templateOf(contender, wantsLatency) {
+    const key = `${contender.id} ${wantsLatency}`
+    if (!templates.has(key)) {
+      const name = await postgres.create()
+      const words = await wordsOf(contender)
+      await words.lay({ url: postgres.urlOf(name) }, { isBest: contender.isBest, wantsLatency })
+      templates.set(key, name)
+    }
+    return templates.get(key)
+  }
+  return {
+    async lend({ contender, measure }) {
+      if (contender.redis) {
+        const server = redisServers[contender.redis]
+        await server.empty()
+        return { place: { redis: server.place }, takeBack: server.empty }
+      }
+      const template = await templateOf(contender, measure.wantsLatency === true)
+      const count = measure.needsTwoPlaces ? 2 : 1
+      const names = []
+      for (let index = 0; index < count; index++) names.push(await postgres.create(template))
+      const [place, emptyPlace] = names.map((name) => ({ url: postgres.urlOf(name) }))
+      const takeBack = async () => {
+        for (const name of names) await postgres.drop(name)
+      }
+      return { place, emptyPlace, takeBack }
+    },
+    stop: async () => {
+      for (const name of templates.values()) await postgres.drop(name).catch(() => {})
+    },
+  }
+}
+
+async function runOne(ground, { measure, contender, scale, signal }) {
+  try {
+    const { takeBack, ...places } = await ground.lend({ contender, measure })
+    try {
+      return await inProcess({ contender, measure: measure.name, scale, ...places }, signal)
+    } finally {
+      await takeBack()
+    }
+  } catch (error) {
+    return { failed: String(error?.message ?? error) }
+  }
+}
+
+async function inProcess(order, signal) {
+  const child = fork(file, [JSON.stringify(order)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  const exited = once(child, 'exit')
+  let answer = { failed: 'its process ended without an answer' }
+  child.on('message', (message) => {
+    answer = message
+  })
+  const end = () => child.kill('SIGKILL')
+  const timer = setTimeout(() => {
+    answer = { failed: `it took longer than ${longestRunMs / 60_000} minutes` }
+    end()
+  }, longestRunMs)
+  signal.addEventListener('abort', end)
+  await exited
+  signal.removeEventListener('abort', end)
+  clearTimeout(timer)
+  return answer
+}
+
+async function startRedises(contenders, leftOut) {
+  const modes = [...new Set(contenders.map((contender) => contender.redis).filter(Boolean))]
+  const none = { servers: {}, version: undefined, stop: async () => {} }
+  if (modes.length === 0) return none
+  const { redisVersion, startRedis } = await import('./redis.mjs')
+  const version = redisVersion()
+  if (!version) {
+    leftOut.push('BullMQ on Redis: there is no redis-server on the path')
+    return none
+  }
+  const servers = {}
+  for (const mode of modes) servers[mode] = await startRedis(mode)
+  return { servers, version, stop: () => Promise.all(Object.values(servers).map((server) => server.stop())) }
+}
+
+function summarized(values) {
+  return Object.fromEntries(
+    Object.keys(allFigures)
+      .filter((name) => values[name])
+      .map((name) => [
+        name,
+        Object.fromEntries(Object.entries(values[name]).map(([id, rounds]) => [id, summary(rounds)])),
+      ]),
+  )
+}
+
+function versions(servers) {
+  const peers = ['graphile-worker', 'pg-boss', 'bullmq'].map((name) => [name, versionOf(name)])
+  return { holdfast: ownVersion(), ...Object.fromEntries(peers), ...servers }
+}

@@ -1,0 +1,19 @@
+/** The value below which such a share of all lies; null of nothing. */
+export function percentile(values, share) {
+  if (values.length === 0) return null
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+}
+
+/** The median, and how far the rounds lie apart as a share of it. A round that hit its cap makes "at least" of the whole. */
+export function summary(values) {
+  const known = values.filter((value) => value !== null && value !== undefined)
+  if (known.length === 0) return null
+  const capped = known.find((value) => typeof value === 'object')
+  if (capped) return { atLeast: capped.atLeast, rounds: known }
+  const sorted = known.toSorted((a, b) => a - b)
+  const middle = sorted.length / 2
+  const median = sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2
+  const spread = median === 0 ? 0 : (sorted.at(-1) - sorted[0]) / median
+  return { median, spread, isNoisy: spread > 0.2, rounds: known }
+}

@@ -1,0 +1,164 @@
+// Measures what the log costs and gives: the share of a drain that events take, how fast a group reads, and whether slow
+// receivers of webhooks delay a fast one. Embedded Postgres, durable commits, default settings.
+// Usage: npm run bench:events [-- --jobs 50000 --events 200000 --slow 200 --rounds 3 --json]
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { connect, defineJob } from 'holdfast'
+import pg from 'pg'
+
+const { values: flags } = parseArgs({
+  options: {
+    jobs: { type: 'string', default: '50000' },
+    events: { type: 'string', default: '200000' },
+    slow: { type: 'string', default: '200' },
+    rounds: { type: 'string', default: '3' },
+    json: { type: 'boolean', default: false },
+  },
+})
+const [jobs, events, slow, rounds] = [flags.jobs, flags.events, flags.slow, flags.rounds].map(Number)
+const noop = defineJob('noop', { run: () => undefined })
+const dir = await mkdtemp(join(tmpdir(), 'holdfast-bench-'))
+const hf = await connect({ embedded: dir, jobs: [noop], logLevel: 'error', webhookAllow: ['127.0.0.1'] })
+const client = new pg.Client(hf.url)
+await client.connect()
+const figures = {}
+
+try {
+  for (let round = 1; round <= rounds; round++) {
+    tell(`round ${round} of ${rounds}`)
+    await fill(jobs)
+    const withLog = note('drain with the log, jobs/s', await drain())
+    await withoutLog(async () => {
+      await fill(jobs)
+      const without = note('drain without a log, jobs/s', await drain())
+      note('cost of the log, share of the drain', 1 - withLog / without)
+    })
+    note('a group reads, events/s', await readAll())
+  }
+  tell(`${slow} receivers of 2 s beside a fast one`)
+  for (const [name, value] of Object.entries(await besideSlow())) note(name, value)
+  show()
+} finally {
+  await client.end()
+  await hf.close()
+  await rm(dir, { recursive: true, force: true })
+}
+
+async function fill(count) {
+  for (let left = count; left > 0; left -= 5000)
+    await hf.submitMany(
+      noop,
+      Array.from({ length: Math.min(5000, left) }, () => ({ input: null })),
+    )
+}
+
+async function drain() {
+  const { rows } = await client.query('select count(*)::int as live from holdfast.live_job')
+  const startedMs = performance.now()
+  const working = await hf.work()
+  while ((await client.query('select from holdfast.live_job limit 1')).rowCount > 0)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  const rate = rows[0].live / ((performance.now() - startedMs) / 1000)
+  await working.stop()
+  return rate
+}
+
+/** Puts the cheapest thing that takes rows in the place of the log: no index, no trigger, not written ahead. */
+async function withoutLog(work) {
+  await client.query(`begin; alter table holdfast.event rename to event_kept;
+    create unlogged table holdfast.event (like holdfast.event_kept including defaults) with (autovacuum_enabled = false); commit`)
+  try {
+    await work()
+  } finally {
+    await client.query(`begin; drop table holdfast.event; alter table holdfast.event_kept rename to event; commit`)
+  }
+}
+
+async function readAll() {
+  const { rows } = await client.query('select count(*)::int as count from holdfast.event')
+  if (rows[0].count < events)
+    await client.query(
+      `insert into holdfast.event (type, state, job_id, kind, tenant)
+       select 'job.finished', 'succeeded', gen_random_uuid(), 'noop', 'default' from generate_series(1, $1)`,
+      [events - rows[0].count],
+    )
+  const group = `bench-${performance.now()}`
+  let [count, startedMs] = [0, 0]
+  const done = new Promise((resolve) => {
+    void hf.events.subscribe(group, { from: 'beginning' }, () => {
+      if (count++ === 0) startedMs = performance.now()
+      if (count === events) resolve()
+    })
+  })
+  await done
+  const rate = count / ((performance.now() - startedMs) / 1000)
+  await hf.events.forget(group)
+  return rate
+}
+
+/** From the moment of the event to its arrival, at a fast receiver while many slow ones have more than they can take. */
+async function besideSlow() {
+  const arrivedMs = []
+  const server = createServer((request, response) => {
+    const parts = []
+    request.on('data', (part) => parts.push(part))
+    request.on('end', () => {
+      if (request.url !== '/fast') return void setTimeout(() => response.end(), 2000)
+      response.end()
+      arrivedMs.push(Date.now() - Date.parse(JSON.parse(Buffer.concat(parts)).time))
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const at = `http://127.0.0.1:${server.address().port}`
+  const types = ['job.submitted']
+  for (let index = 0; index < slow; index++)
+    await hf.webhooks.create({ url: `${at}/slow/${index}`, types, tenant: 'slow' })
+  await hf.webhooks.create({ url: `${at}/fast`, types, tenant: 'fast' })
+  const delivering = await hf.deliver()
+  await hf.submitMany(
+    noop,
+    Array.from({ length: 20 }, () => ({ input: null, tenant: 'slow' })),
+  )
+  const wanted = 200
+  for (let index = 0; index < wanted; index++) {
+    await hf.submit(noop, null, { tenant: 'fast' })
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  while (arrivedMs.length < wanted) await new Promise((resolve) => setTimeout(resolve, 10))
+  await delivering.stop()
+  server.closeAllConnections()
+  server.close()
+  const sorted = arrivedMs.toSorted((a, b) => a - b)
+  const at95 = sorted[Math.floor(wanted * 0.95)]
+  return {
+    'fast webhook, p50 ms': sorted[wanted / 2],
+    'fast webhook, p95 ms': at95,
+    'fast webhook, max ms': sorted.at(-1),
+  }
+}
+
+function note(name, value) {
+  figures[name] = [...(figures[name] ?? []), value]
+  return value
+}
+
+function tell(line) {
+  if (!flags.json) console.error(line)
+}
+
+function show() {
+  const medians = Object.fromEntries(
+    Object.entries(figures).map(([name, all]) => [name, all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)]]),
+  )
+  if (flags.json) return console.log(JSON.stringify({ medians, figures }))
+  const width = Math.max(...Object.keys(medians).map((name) => name.length))
+  for (const [name, median] of Object.entries(medians)) {
+    const text = median < 10 ? median.toFixed(2) : Math.round(median).toLocaleString('en')
+    console.log(`${name.padEnd(width)}  ${text.padStart(9)}`)
+  }
+}

@@ -1,0 +1,65 @@
+import { sql } from '../store/sql.ts'
+import { isWantedBy } from '../store/wanted.sql.ts'
+import { type AuditScope, check, past } from './check.sql.ts'
+
+/** Somebody plans and sends, and has had the time to. */
+const senderLives = (p: AuditScope) => sql`exists (
+      select
+      from holdfast.event_reader as reader
+      where reader.group_name = 'webhooks' and reader.lease_until > now() and reader.started_at < ${past(p)}
+    )`
+
+/** Deliveries are kept for an hour at least, so what is younger must be there. */
+const planned = (p: AuditScope) => sql`
+      select event.*
+      from holdfast.event
+      where event.at > now() - interval '1 hour' and event.seq <= (select min(seq) from holdfast.event_cursor where group_name = 'webhooks')
+      order by event.seq desc
+      limit ${p.latest}::bigint`
+
+/** The checks of webhooks. */
+export const webhookChecks = {
+  'wanted-event-is-planned': check(
+    'wanted_event_is_planned',
+    (p) => sql`
+    select event.seq::text, format('%s of %s is wanted by endpoint %s, but was never planned', event.type, event.tenant, endpoint.id)
+    from (${planned(p)}) as event
+    join holdfast.endpoint on event.at >= endpoint.types_at and ${isWantedBy('endpoint', 'event')}
+    where not exists (select from holdfast.delivery where delivery.event_seq = event.seq and delivery.endpoint_id = endpoint.id)
+    union all
+    select event.seq::text, format('%s of job %s is wanted by its webhook, but was never planned', event.type, event.job_id)
+    from (${planned(p)}) as event
+    join holdfast.job_webhook as hook on hook.job_id = event.job_id and event.type = any(hook.types)
+    where not exists (select from holdfast.delivery where delivery.event_seq = event.seq and delivery.endpoint_id is null)`,
+  ),
+  'due-delivery-is-tried': check(
+    'due_delivery_is_tried',
+    (p) => sql`
+    select head.id::text, format('is due since %s, and nobody has tried one for %s', head.next_at, head.lane)
+    from (
+      select distinct on (lane) id, lane, next_at, endpoint_id
+      from holdfast.delivery
+      where state = 'pending' and next_at < ${past(p)}
+      order by lane, next_at
+    ) as head
+    where ${senderLives(p)}
+      and not exists (select from holdfast.endpoint where endpoint.id = head.endpoint_id and endpoint.disabled_at is not null)
+      and not exists (select from holdfast.delivery as other where other.lane = head.lane and other.claimed_at > ${past(p)})`,
+  ),
+  'disabled-has-nothing-pending': check(
+    'disabled_has_nothing_pending',
+    (p) => sql`
+    select delivery.id::text, format('waits for endpoint %s, which was switched off at %s', endpoint.id, endpoint.disabled_at)
+    from holdfast.endpoint
+    join holdfast.delivery on delivery.lane = endpoint.id::text and delivery.state = 'pending' and delivery.next_at < ${past(p)}
+    where endpoint.disabled_at < ${past(p)} and ${senderLives(p)}`,
+  ),
+  'cursor-within-log': check(
+    'cursor_within_log',
+    () => sql`
+    select cursor.group_name, format('stands at %s, but the log ends at %s', cursor.seq, log.last_value)
+    from holdfast.event_cursor as cursor
+    cross join holdfast.event_seq as log
+    where cursor.seq > log.last_value`,
+  ),
+} as const

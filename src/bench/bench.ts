@@ -1,0 +1,170 @@
+import { availableParallelism, loadavg } from 'node:os'
+import pg from 'pg'
+import { connect } from '../engine/connect.ts'
+import type { Holdfast } from '../engine/engine.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import { defineJob } from '../job/define.ts'
+import { connectionOptions } from '../store/connection.ts'
+import { runnerIn } from '../store/store.ts'
+import { isAlive, serverFacts } from './ground.sql.ts'
+import { embeddedGround, givenGround, runOnce } from './ground.ts'
+
+/** Every figure of a benchmark, in the order in which it is taken. */
+export const figures = {
+  bulk: { title: 'bulk submit', unit: 'jobs/s' },
+  drain: { title: 'drain, 1 process', unit: 'jobs/s' },
+  single: { title: 'single submits, 20 callers', unit: 'jobs/s' },
+  pickup50: { title: 'pickup, p50', unit: 'ms' },
+  pickup95: { title: 'pickup, p95', unit: 'ms' },
+  pickup99: { title: 'pickup, p99', unit: 'ms' },
+} as const satisfies Record<string, { title: string; unit: string }>
+
+/** The name of a figure. */
+export type FigureName = keyof typeof figures
+
+/** What a benchmark found. */
+export interface BenchReport {
+  jobs: number
+  figures: Record<FigureName, { median: number; spread: number; rounds: number[] }>
+  postgres: string
+  isDurable: boolean
+  cores: number
+  node: string
+  load: number
+}
+
+/** How to run a benchmark. */
+export interface BenchOptions {
+  /** A server of the caller's; without it, an embedded one that goes after. */
+  url?: string
+  jobs: number
+  rounds: number
+  signal: AbortSignal
+  onStep?: (step: { round: number; title: string }) => void
+}
+
+const batchSize = 5_000
+const callers = 20
+const singleMs = 2_000
+const samples = 200
+
+const noop = defineJob('bench.noop', { run: () => undefined })
+let stampedMs = 0
+const stamp = defineJob('bench.stamp', {
+  run: () => {
+    stampedMs = performance.now()
+  },
+})
+
+/** Measures what a job that does nothing costs on this machine, in a database that nothing else uses. */
+export async function bench(options: BenchOptions): Promise<BenchReport> {
+  const ground = options.url ? await givenGround(options.url) : await embeddedGround()
+  try {
+    const facts = await runOnce(ground.url, serverFacts, {})
+    return {
+      jobs: options.jobs,
+      figures: await measure(ground.url, options),
+      postgres: facts[0]?.version ?? 'unknown',
+      isDurable: facts[0]?.is_durable === true,
+      cores: availableParallelism(),
+      node: process.version,
+      load: Number(loadavg()[0]?.toFixed(2)),
+    }
+  } finally {
+    await ground.stop()
+  }
+}
+
+async function measure(url: string, { jobs, rounds, signal, onStep }: BenchOptions): Promise<BenchReport['figures']> {
+  const hf = await connect({ url, migrate: true, jobs: [noop, stamp], logLevel: 'silent' })
+  const found: Record<string, number>[] = []
+  const steps = {
+    'bulk submit': async () => ({ bulk: await bulk(hf, jobs) }),
+    drain: async () => ({ drain: await drain(hf, jobs) }),
+    'single submits': async () => ({ single: await single(hf) }),
+    pickup: async () => {
+      await drain(hf, 0) // what the single submits have left
+      return pickup(hf)
+    },
+  }
+  try {
+    for (let round = 1; round <= rounds; round++)
+      for (const [title, step] of Object.entries(steps)) {
+        if (signal.aborted) throw new HoldfastError('not_running', 'The benchmark was interrupted.')
+        onStep?.({ round, title })
+        found.push(await step())
+      }
+  } finally {
+    await hf.close()
+  }
+  const roundsOf = (name: string) => found.flatMap((step) => step[name] ?? [])
+  const names = Object.keys(figures) as FigureName[]
+  return Object.fromEntries(names.map((name) => [name, summary(roundsOf(name))])) as BenchReport['figures']
+}
+
+async function bulk(hf: Holdfast, jobs: number): Promise<number> {
+  const startedMs = performance.now()
+  for (let done = 0; done < jobs; done += batchSize) {
+    const numbers = Array.from({ length: Math.min(batchSize, jobs - done) }, (_, index) => done + index)
+    await hf.submitMany(
+      noop,
+      numbers.map((n) => ({ input: { n } })),
+    )
+  }
+  return perSecond(jobs, startedMs)
+}
+
+/** From "the worker is told to start" to "the database shows nothing left". */
+async function drain(hf: Holdfast, jobs: number): Promise<number> {
+  const client = new pg.Client(connectionOptions(hf.url))
+  await client.connect()
+  const { run } = runnerIn(client)
+  const startedMs = performance.now()
+  const working = await hf.work()
+  while ((await run(isAlive, {}))[0]?.is) await new Promise((resolve) => setTimeout(resolve, 5))
+  const rate = perSecond(jobs, startedMs)
+  await working.stop()
+  await client.end()
+  return rate
+}
+
+async function single(hf: Holdfast): Promise<number> {
+  const startedMs = performance.now()
+  let submitted = 0
+  const caller = async () => {
+    while (performance.now() < startedMs + singleMs) {
+      await hf.submit(noop, { n: submitted })
+      submitted += 1
+    }
+  }
+  await Promise.all(Array.from({ length: callers }, caller))
+  return perSecond(submitted, startedMs)
+}
+
+/** From the call of submit to the first line of the handler, one job at a time. */
+async function pickup(hf: Holdfast): Promise<Record<string, number>> {
+  const working = await hf.work()
+  const waits: number[] = []
+  for (let index = 0; index < samples; index++) {
+    const calledMs = performance.now()
+    await (await hf.submit(stamp, null)).result()
+    waits.push(stampedMs - calledMs)
+  }
+  await working.stop()
+  return { pickup50: shareOf(waits, 0.5), pickup95: shareOf(waits, 0.95), pickup99: shareOf(waits, 0.99) }
+}
+
+function perSecond(count: number, sinceMs: number): number {
+  return (count * 1000) / (performance.now() - sinceMs)
+}
+
+function shareOf(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
+function summary(rounds: number[]): { median: number; spread: number; rounds: number[] } {
+  const median = shareOf(rounds, 0.5)
+  const spread = rounds.length === 0 ? 0 : (Math.max(...rounds) - Math.min(...rounds)) / median
+  return { median, spread, rounds }
+}

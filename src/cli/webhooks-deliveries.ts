@@ -1,0 +1,83 @@
+import type { Command } from 'commander'
+import type { Delivery } from '../engine/deliveries.ts'
+import type { Holdfast } from '../engine/engine.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import { allDeliveryStates, type DeliveryState, isDeliveryState } from '../job/delivery-state.ts'
+import { withClient } from './client.ts'
+import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
+import { nearest } from './nearest.ts'
+import { pickJob } from './pick-job.ts'
+import { pickEndpoint } from './pick-webhook.ts'
+import { paint, print } from './terminal.ts'
+import { parseWhole } from './time-words.ts'
+import { deliveryTable } from './webhook-words.ts'
+
+interface Flags {
+  endpoint?: string
+  job?: string
+  state?: string
+  tenant?: string
+  number: string
+  before?: string
+  json?: true
+}
+
+/** Adds `holdfast webhooks deliveries`. */
+export function addDeliveries(webhooks: Command): void {
+  const command = webhooks
+    .command('deliveries')
+    .description('List what was sent and what is still to be sent, the latest first.')
+    .option('--endpoint <id>', 'Only those to this endpoint.')
+    .option('--job <id>', 'Only those about this job.')
+    .option('--state <state>', `Only those that are ${allDeliveryStates.join(', ')}.`)
+    .option('--tenant <tenant>', 'Only those of this tenant.')
+    .option('-n, --number <number>', 'How many, up to 1000.', '20')
+    .option('--before <id>', 'Only those that were made before this one: the next page.')
+    .action((flags: Flags) => listDeliveries(flags))
+  addSettings(addJson(command), clientSettings)
+  addExamples(command, [
+    ['holdfast webhooks deliveries', 'the latest 20'],
+    ['holdfast webhooks deliveries --state dead', 'what did not arrive'],
+    ['holdfast webhooks deliveries --job 099a8057 --json', 'about one job, for a program'],
+  ])
+}
+
+async function listDeliveries(flags: Flags): Promise<void> {
+  const config = configOf({ ...flags })
+  const limit = parseWhole('--number', flags.number)
+  const state = flags.state === undefined ? undefined : stateIn(flags.state)
+  const deliveries = await withClient(config, (hf) => find(hf, flags, { limit, state }))
+  const next = deliveries.length === limit ? (deliveries.at(-1)?.id ?? null) : null
+  if (flags.json) return print(JSON.stringify({ deliveries, next }, null, 2))
+  if (deliveries.length === 0) return print('No deliveries match.')
+  for (const line of deliveryTable(deliveries)) print(line)
+  if (next) print(paint('dim', `More: holdfast webhooks deliveries --before ${next}`))
+}
+
+async function find(
+  hf: Holdfast,
+  { endpoint, job, tenant, before }: Flags,
+  { limit, state }: { limit: number; state: DeliveryState | undefined },
+): Promise<Delivery[]> {
+  const picked = endpoint === undefined ? undefined : await pickEndpoint(hf, endpoint)
+  const found = await hf.webhooks.deliveries({
+    limit,
+    ...(state !== undefined && { state }),
+    ...(picked !== undefined && { endpoint: picked }),
+    ...(job !== undefined && { job: await pickJob(hf, job) }),
+    ...(tenant !== undefined && { tenant }),
+    ...(before !== undefined && { before }),
+  })
+  // those of an endpoint that was removed are listed; only where there is nothing, an unknown one is told
+  if (found.length === 0 && picked !== undefined) await hf.webhooks.get(picked)
+  return found
+}
+
+function stateIn(word: string): DeliveryState {
+  if (isDeliveryState(word)) return word
+  const near = nearest(word, allDeliveryStates)
+  throw new HoldfastError(
+    'option_invalid',
+    `${JSON.stringify(word)} is not a state of a delivery${near ? `; did you mean ${near}?` : '.'} The states are ${allDeliveryStates.join(', ')}.`,
+  )
+}
