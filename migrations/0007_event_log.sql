@@ -140,7 +140,7 @@ begin
     name := part.name;
     is_dropped := unread_by is null or part.to_at < now() - cap;
     if is_dropped then
-      update holdfast.event_cursor as c set seq = top, term = c.term + 1, reader_id = null where c.seq < top;
+      update holdfast.event_cursor as c set seq = top, term = c.term + 1 where c.seq < top;
       execute format('drop table holdfast.%I', part.name);
       update holdfast.event_partition as p set dropped_at = now() where p.name = part.name;
     end if;

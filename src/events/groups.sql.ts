@@ -43,12 +43,15 @@ export const listGroups = statement<GroupRow>()(
   order by event_group.name`,
 )
 
-/** Sends all cursors of a group to another place in the log. Whoever reads there loses its fence, and begins anew. */
+/**
+ * Sends all cursors of a group to another place in the log. Whoever reads there loses its fence, learns so with its next beat, and lets go:
+ * until then the cursor stays with it, so that no second process handles the same events meanwhile.
+ */
 export const rewindGroup = statement<{ partition: number }>()(
   'group.rewind',
   (p: { group: string; seq: number }) => sql`
   update holdfast.event_cursor
-  set seq = ${p.seq}::bigint, term = term + 1, reader_id = null, crashes = 0, careful_until = 0, failing_seq = null, failures = 0, error = null,
+  set seq = ${p.seq}::bigint, term = term + 1, crashes = 0, careful_until = 0, failing_seq = null, failures = 0, error = null,
     moved_at = now()
   where group_name = ${p.group}
   returning partition, pg_notify('holdfast_event', '') as woken`,
