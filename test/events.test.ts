@@ -128,7 +128,13 @@ test('a transaction that writes for long is reported, delays what is behind it, 
   const long = await transaction(url)
   await long.query(`create table a_long_import (id int)`)
   await hf.submit(noop, null)
-  await until(() => warnings.some(([, message]) => String(message).includes('writing for long')), 'the report', 30_000)
+  const [facts] = await until(
+    () => warnings.find(([, message]) => String(message).includes('writing for long')),
+    'the report',
+    30_000,
+  )
+  const [{ pid }] = (await long.query('select pg_backend_pid() as pid')).rows
+  expect(facts).toMatchObject({ group: 'mine', pid })
   expect(events).toEqual([])
   await long.query('commit')
   await until(() => events.length === 1, 'the event')

@@ -7,6 +7,7 @@ import { placeAtTime } from '../events/log.sql.ts'
 import { listParked, type ParkedRow, replayParked } from '../events/parked.sql.ts'
 import { makeSubscription, type SubscriptionNews } from '../events/subscription.ts'
 import { tail } from '../events/tail.ts'
+import { oldestWriter } from '../events/tide.sql.ts'
 import { endOf, makeTide } from '../events/tide.ts'
 import { makeWakeups, type Wakeups } from '../events/wakeups.ts'
 import { isName } from '../job/define.ts'
@@ -238,7 +239,16 @@ function refuse(rule: string): never {
   throw new HoldfastError('option_invalid', `The option ${rule}`)
 }
 
-function newsOf({ log, metrics }: EngineParts, group: string): SubscriptionNews {
+function newsOf({ store, log, metrics }: EngineParts, group: string): SubscriptionNews {
+  async function tellHeldBack(forMs: number): Promise<void> {
+    const [writer] = await store.run(oldestWriter, {})
+    const who = writer && { pid: writer.pid, application: writer.application, prepared: writer.name }
+    log.warn(
+      { group, forMs: Math.round(forMs), ...who },
+      'a transaction has been writing for long; events behind it must wait until it ends',
+    )
+  }
+
   return {
     handled: (count) => metrics.add('holdfast_events_handled_total', { group }, count),
     failed: (seq, failures, error) =>
@@ -247,11 +257,7 @@ function newsOf({ log, metrics }: EngineParts, group: string): SubscriptionNews 
       metrics.add('holdfast_events_parked_total', { group })
       log.error({ group, seq, reason: error }, 'an event was parked; the group goes on without it')
     },
-    heldBack: (forMs) =>
-      log.warn(
-        { group, forMs: Math.round(forMs) },
-        'a transaction has been writing for long; events behind it must wait until it ends',
-      ),
+    heldBack: (forMs) => void tellHeldBack(forMs).catch(() => {}),
     trouble(error) {
       if (isConnectionError(error))
         log.warn({ group, reason: messageOf(error) }, 'the database is out of reach; trying again')

@@ -26,12 +26,13 @@ export const oldestWriter = statement<{
   select *
   from (
     select pid, application_name as application, (extract(epoch from clock_timestamp() - xact_start) * 1000)::float8 as since_ms,
-      null::text as name, backend_xid::text::bigint as txid
+      null::text as name
     from pg_stat_activity
-    where backend_xid is not null and pid <> pg_backend_pid()
+    where backend_xid is not null and pid <> pg_backend_pid() and datname = current_database()
     union all
-    select null, null, (extract(epoch from clock_timestamp() - prepared) * 1000)::float8, gid, transaction::text::bigint
+    select null, null, (extract(epoch from clock_timestamp() - prepared) * 1000)::float8, gid
     from pg_prepared_xacts
+    where database = current_database()
   ) as writer
   order by since_ms desc nulls last
   limit 1`,
