@@ -213,6 +213,18 @@ test('a poison event is parked with its error and blocks nobody; replayed, it is
   expect(handled).toContain(parked?.event.seq)
 })
 
+test('an error that the database could not hold parks its event too', async ({ hf }) => {
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', { failures: 2, backoffMs: 1 }, (event) => {
+    if (event.tenant === 'poison') throw new Error('no \0 and no \ud800 here')
+    handler(event)
+  })
+  await hf.submit(noop, null, { tenant: 'poison' })
+  await hf.submit(noop, null)
+  await until(() => events.length === 1, 'the group goes on')
+  expect(await hf.events.parked('mine')).toMatchObject([{ error: 'no \ufffd and no \ufffd here', failures: 2 }])
+})
+
 test('a permanent error parks at once, and a handler that does not end in time counts as failed', async ({ hf }) => {
   let calls = 0
   const handler = async ({ tenant }: LogEvent, { signal }: EventContext) => {
@@ -376,6 +388,26 @@ const aLazyGroup = [
   `insert into holdfast.event_group (name, partitions) values ('lazy', 1)`,
   `insert into holdfast.event_cursor (group_name, partition, seq) values ('lazy', 0, 0)`,
 ]
+
+test('a reader whose group was forgotten is given nothing that it did not ask for', async ({ open }) => {
+  // so rare a beat that the reader does not hear of it before it reads on
+  const hf = await open({ readerLeaseMs: 60_000, readerBeatMs: 20_000 })
+  const other = keeper()
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', { types: 'job.failed' }, handler)
+  await hf.events.subscribe('other', {}, other.handler)
+  await hf.submit(noop, null)
+  await until(() => other.events.length === 1, 'both read')
+  await hf.events.forget('mine')
+  await hf.submit(noop, null)
+  await until(() => other.events.length === 2, 'the other group has it')
+  // two more turns of whoever reads
+  for (let seen = 3; seen <= 4; seen++) {
+    await hf.submit(noop, null)
+    await until(() => other.events.length === seen, 'and the next')
+  }
+  expect(events).toEqual([])
+})
 
 test('old partitions of the log are dropped whole, but never one that a group has not read', async ({
   hf,
