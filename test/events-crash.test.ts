@@ -99,3 +99,21 @@ test('a reader that hears nothing polls, and one whose connection breaks connect
   await until(async () => (await hf.events.groups())[0]?.behind === 0, 'the group is at the end')
   expect([...new Set(reader.events())]).toEqual(Array.from({ length: 11 }, (_, index) => index + 1))
 })
+
+test('a cursor is read although the answer to its claim, or its release, was lost on the way', async ({
+  url,
+  open,
+}) => {
+  const wire = await makeWire(url)
+  const hf = await open()
+  await hf.submitMany(noop, some(4))
+  const claimed = wire.cut('after', 'cursor.claim')
+  const reader = await reading(wire.url, { partitions: 2 })
+  await claimed
+  await until(() => new Set(reader.events()).size === 4, 'all, although nobody heard of the claim')
+  const released = wire.cut('before', 'cursor.release')
+  await hf.events.subscribe('mine', { partitions: 2 }, () => {})
+  await released
+  await hf.submitMany(noop, some(20))
+  await until(async () => (await hf.events.groups())[0]?.behind === 0, 'both partitions are read')
+})

@@ -293,6 +293,46 @@ test('stopping lets the handler finish what it has begun, and gives the rest to 
   expect(rest.seqs()).not.toContain(seen[0])
 })
 
+test('a handler that takes longer than the lease is alone with its event, while its reader stops or shares', async ({
+  open,
+  query,
+}) => {
+  const [one, two] = [await open({ readerLeaseMs: 300 }), await open({ readerLeaseMs: 300 })]
+  await one.submitMany(
+    noop,
+    Array.from({ length: 40 }, () => ({ input: null })),
+  )
+  const [end, begun, others] = [gate(), keeper(), keeper()]
+  const slow = async (event: LogEvent, { signal }: EventContext) => {
+    begun.handler(event)
+    await end.promise
+    aborted.push(signal.aborted)
+  }
+  const aborted: boolean[] = []
+  const options = { from: 'beginning', partitions: 2 } as const
+  const subscription = await one.events.subscribe('mine', options, slow)
+  await until(() => begun.events.length === 2, 'both partitions are read')
+  await two.events.subscribe('mine', options, others.handler)
+  const leases = `select lease_until - interval '300 ms' as at from holdfast.event_reader order by started_at limit 1`
+  const renewed = async (after: number) => {
+    const [row] = await query<{ at: Date }>(leases)
+    return row !== undefined && row.at.getTime() > after
+  }
+  await until(() => renewed(Date.now() - 100), 'it lives')
+  const sharedAt = Date.now()
+  await until(() => renewed(sharedAt + 700), 'the lease is renewed while a partition is given back')
+  const stopping = subscription.stop()
+  const stoppedAt = Date.now()
+  await until(() => renewed(stoppedAt + 700), 'the lease is renewed while the reader stops')
+  expect(others.events).toEqual([])
+  end.open()
+  await stopping
+  await until(() => others.events.length === 38, 'the rest')
+  expect(aborted).toEqual([false, false])
+  expect(others.seqs()).not.toContain(begun.seqs()[0])
+  expect(others.seqs()).not.toContain(begun.seqs()[1])
+})
+
 test('partitions are shared evenly by the readers that live, and the events of a job stay in one', async ({ open }) => {
   const [one, two] = [await open(), await open()]
   const seen = new Map<string, Set<number>>()
