@@ -85,6 +85,29 @@ test('an event that kills every reader is found by reading one by one, and parke
   expect(parked).toMatchObject([{ event: { seq: 6 }, error: 'Its readers died: 5 in a row.' }])
 })
 
+test('a parked event that is replayed and kills every reader is parked again, and the group goes on', {
+  timeout: 90_000,
+}, async ({ url, hf, query }) => {
+  await hf.submit(noop, null, { tenant: 'killer' })
+  await query(`insert into holdfast.event_group (name, partitions) values ('mine', 1)`)
+  await query(`insert into holdfast.event_cursor (group_name, partition, seq) values ('mine', 0, 1)`)
+  await query(
+    `insert into holdfast.parked_event (group_name, seq, partition, event, error, failures, replay_at)
+     select 'mine', seq, 0, row_to_json(event), 'It was parked.', 5, now() from holdfast.event`,
+  )
+  await hf.submitMany(noop, some(3))
+  for (let round = 1, isDone = false; !isDone; round++) {
+    expect(round).toBeLessThan(8)
+    const reader = await reading(url)
+    const done = until(() => reader.events().at(-1) === 4, 'the last', 60_000).then(() => true)
+    isDone = await Promise.race([reader.ended.then(() => false), done])
+    done.catch(() => {})
+  }
+  expect(await hf.events.parked('mine')).toMatchObject([
+    { event: { seq: 1 }, error: 'Its readers died: 5 in a row.', failures: 10, replayAt: null },
+  ])
+})
+
 test('a reader that hears nothing polls, and one whose connection breaks connects again', async ({ url, hf }) => {
   const wire = await makeWire(url)
   const reader = await reading(wire.url)
