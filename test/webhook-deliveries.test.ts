@@ -246,6 +246,22 @@ test('an endpoint to which nothing could be delivered for as long as a delivery 
   expect(await hf.webhooks.get(endpoint.id)).toMatchObject({ disabledAt: null, disabledWhy: null, failingSince: null })
 })
 
+test('an endpoint that refuses everything for as long as a delivery lives is switched off', async ({ open, query }) => {
+  const server = await hook([404])
+  const hf = await open(near)
+  const endpoint = await endpointAt(hf, server.url)
+  await hf.deliver()
+  await hf.submit(echo, 1)
+  await settled(hf, 'dead')
+  await hf.submit(echo, 2)
+  await settled(hf, 'dead', 2)
+  expect(await hf.webhooks.get(endpoint.id)).toMatchObject({ disabledAt: null, failingSince: expect.any(Date) })
+  await query(`update holdfast.endpoint set failing_since = failing_since - interval '1 day'`)
+  await hf.submit(echo, 3)
+  await until(async () => (await hf.webhooks.get(endpoint.id)).disabledAt, 'it is switched off')
+  expect(await query(`select from holdfast.event where type = 'webhook.disabled'`)).toHaveLength(1)
+})
+
 test('an endpoint that succeeded meanwhile is not switched off when a delivery is given up', async ({
   open,
   query,
