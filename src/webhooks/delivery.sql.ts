@@ -19,7 +19,10 @@ export interface ClaimedDelivery {
   is_off: boolean
 }
 
-/** How much may be claimed: in all, in the slow lanes together, in each lane that is listed, and in each other one. */
+/**
+ * How much may be claimed: in all, in the slow lanes together, in each lane that is listed, and in each other one. They are listed by when
+ * they had their last turn, and where the slow ones have no room for all, those who waited longest come first.
+ */
 export interface ClaimRoom {
   limit: number
   slowLimit: number
@@ -52,7 +55,12 @@ const lanesAfter = (after: Sql) => sql`
 const dueIn = (isSlow: boolean, limit: number) => sql`
     (
       select due.id
-      from room
+      from (
+        select *
+        from room
+        where ${raw(isSlow ? 'is_slow' : 'not is_slow')}
+        order by ${raw(isSlow ? 'place' : 'lane')}
+      ) as room
       cross join lateral (
         select delivery.id
         from holdfast.delivery
@@ -61,7 +69,6 @@ const dueIn = (isSlow: boolean, limit: number) => sql`
         limit room.most
         for update skip locked
       ) as due
-      where ${raw(isSlow ? 'room.is_slow' : 'not room.is_slow')}
       limit ${limit}
     )`
 
@@ -74,11 +81,11 @@ export const claimDeliveries = statement<ClaimedDelivery>()(
   (p: ClaimRoom & { after: string; claimMs: number }) => sql`
   with recursive lane (lane, next_at) as (${lanesAfter(sql`${p.after}::text`)}),
   room as materialized (
-    select lane.lane, coalesce(known.most, ${p.most}::int) as most, coalesce(known.is_slow, false) as is_slow
+    select lane.lane, coalesce(known.most, ${p.most}::int) as most, coalesce(known.is_slow, false) as is_slow, known.place
     from lane
-    left join unnest(${p.lanes}::text[], ${p.mosts}::int[], ${p.slows}::boolean[]) as known (lane, most, is_slow) on known.lane = lane.lane
+    left join unnest(${p.lanes}::text[], ${p.mosts}::int[], ${p.slows}::boolean[])
+      with ordinality as known (lane, most, is_slow, place) on known.lane = lane.lane
     where lane.next_at <= now() and coalesce(known.most, ${p.most}::int) > 0
-    order by lane.lane
   ),
   due as materialized (
     select id
