@@ -389,6 +389,30 @@ test.for([
   expect(await hf.events.groups()).toEqual([])
 })
 
+test('what makes no sense is refused with a sentence, before it reaches the database', async ({ hf }) => {
+  const odd = (value: unknown) => value as never
+  await hf.events.subscribe('mine', {}, () => {})
+  const calls = [
+    async () => hf.events.watch({ back: -1 }),
+    async () => hf.events.watch({ back: 1.5 }),
+    async () => hf.events.watch({ after: Number.NaN }),
+    async () => hf.events.watch(odd(null)),
+    () => hf.events.parked('mine', { limit: -1 }),
+    () => hf.events.parked('mine', { after: odd('x') }),
+    () => hf.events.replay('mine', odd(undefined)),
+    () => hf.events.replay('mine', { parked: 1.5 }),
+    () => hf.events.replay('mine', { from: new Date(-8.64e15) }),
+    () => hf.events.replay('mine', { from: new Date(Number.NaN) }),
+    () => hf.events.subscribe('mine', odd(undefined), () => {}),
+    () => hf.webhooks.create(odd(undefined)),
+    () => hf.webhooks.create({ url: 'https://example.com', items: odd('yes') }),
+    () => hf.webhooks.update('01890a5d-ac96-774b-bcce-b302099a8057', odd(undefined)),
+    () => hf.webhooks.replayAll({ since: new Date(-8.64e15) }),
+    () => hf.webhooks.replayAll({ since: new Date(Number.NaN) }),
+  ]
+  for (const call of calls) await expect(call(), String(call)).rejects.toMatchObject({ code: 'option_invalid' })
+})
+
 test('a group keeps its number of partitions; one that is not there can be neither replayed nor forgotten', async ({
   hf,
 }) => {
