@@ -515,6 +515,27 @@ test('past the cap a partition is dropped whoever has not read it, loudly, and t
   await until(() => events.length === 1, 'what came after')
 })
 
+test('past the cap a group loses nothing of later partitions, whatever the order of their numbers', async ({
+  hf,
+  store,
+  query,
+}) => {
+  const [, drop] = logDuties({ retentionMs: 30 * day, capMs: 90 * day })
+  await hf.submit(noop, null)
+  // drawn before the last number of the old partition, by a transaction that began after it
+  await query(`select nextval('holdfast.event_seq')`)
+  await hf.submit(noop, null)
+  for (const text of [...aLazyGroup, aged(100)]) await query(text)
+  await query(
+    `insert into holdfast.event (seq, at, type, tenant) values (2, now() + interval '10 days', 'job.log', 'later')`,
+  )
+  await drop?.run(store)
+  const { handler, seqs } = keeper()
+  await hf.events.subscribe('lazy', {}, handler)
+  await until(() => seqs().length === 1, 'what is left')
+  expect(seqs()).toEqual([2])
+})
+
 test('partitions are laid ahead, and what came while none was laid is moved in', async ({ hf, store, query }) => {
   const [lay] = logDuties({ retentionMs: 30 * day, capMs: 90 * day })
   const laid = await query<{ name: string }>(`delete from holdfast.event_partition returning name`)
