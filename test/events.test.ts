@@ -1,6 +1,7 @@
 import { defineJob, type EventContext, type LogEvent, PermanentError } from 'holdfast'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
+import { makeWakeups } from '#holdfast/events/wakeups'
 import { logDuties } from '#holdfast/reaper/log-duties'
 import { expect, gate, test, until } from './fixtures.ts'
 
@@ -331,6 +332,22 @@ test('a handler that takes longer than the lease is alone with its event, while 
   expect(aborted).toEqual([false, false])
   expect(others.seqs()).not.toContain(begun.seqs()[0])
   expect(others.seqs()).not.toContain(begun.seqs()[1])
+})
+
+test('whoever begins to listen while the last one stops is woken', async ({ url, query }) => {
+  const { hear } = makeWakeups({ url, isPooled: false, onTrouble: () => {} })
+  const opened = gate()
+  const unhear = hear(() => opened.open())
+  await opened.promise
+  const stopping = unhear()
+  let news = 0
+  const stop = hear(() => void news++)
+  await stopping
+  await until(async () => {
+    await query(`notify holdfast_event`)
+    return news > 0
+  }, 'news')
+  await stop()
 })
 
 test('partitions are shared evenly by the readers that live, and the events of a job stay in one', async ({ open }) => {
