@@ -122,7 +122,8 @@ create table holdfast.parked_event (
 create index parked_event_replay on holdfast.parked_event (group_name, partition, seq) where replay_at is not null;
 
 -- Drops partitions whose time is over and which every group has read, or which are older than the cap whoever has read them. A
--- cursor that stood in a dropped partition is moved behind it. What a group still needs is named, and stays.
+-- cursor that stood in a dropped partition is moved up to the next event that is left: numbers and times are not in the same order, so
+-- some with lower numbers than the highest that is dropped may be in later partitions. What a group still needs is named, and stays.
 create function holdfast.drop_event_partitions(retention interval, cap interval)
 returns table (name text, is_dropped boolean, unread_by text[])
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '200ms' as $$
@@ -140,8 +141,10 @@ begin
     name := part.name;
     is_dropped := unread_by is null or part.to_at < now() - cap;
     if is_dropped then
-      update holdfast.event_cursor as c set seq = top, term = c.term + 1 where c.seq < top;
       execute format('drop table holdfast.%I', part.name);
+      update holdfast.event_cursor as c
+      set seq = (select least(top, min(e.seq) - 1) from holdfast.event as e where e.seq > c.seq), term = c.term + 1
+      where c.seq < top;
       update holdfast.event_partition as p set dropped_at = now() where p.name = part.name;
     end if;
     return next;

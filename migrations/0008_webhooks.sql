@@ -1,11 +1,11 @@
 -- Webhooks: where to, and every send as a row.
 
--- The time, read after the transaction has its id: whoever sees that all transactions up to some id have ended then knows that what
--- it can't see began later than that. See src/webhooks/planner.ts.
-create function holdfast.time_in_order() returns timestamptz language plpgsql as $$
+-- The end of the log, read after the transaction has its id: whoever sees that all transactions up to some id have ended then knows
+-- that what it can't see begins behind that. See src/webhooks/planner.ts.
+create function holdfast.place_in_order() returns bigint language plpgsql as $$
 begin
   perform pg_current_xact_id();
-  return clock_timestamp();
+  return (select case when is_called then last_value else 0 end from holdfast.event_seq);
 end $$;
 
 -- A uuid of version 7, so that ids sort by time.
@@ -26,10 +26,11 @@ create table holdfast.endpoint (
   secret text not null,
   old_secret text,
   old_secret_until timestamptz,
-  -- only events from here on are for it
-  created_at timestamptz not null default holdfast.time_in_order(),
-  -- since when it wants these types
-  types_at timestamptz not null default holdfast.time_in_order(),
+  created_at timestamptz not null default now(),
+  -- only events behind this place in the log are for it. A time would not do: that of an event is when its transaction began
+  since_seq bigint not null default holdfast.place_in_order(),
+  -- from where on it wants these types
+  types_seq bigint not null default holdfast.place_in_order(),
   disabled_at timestamptz,
   disabled_why text,
   -- since when nothing has succeeded, although something was tried

@@ -107,6 +107,29 @@ test('an event that kills every reader is found by reading one by one, and parke
   expect(parked).toMatchObject([{ event: { seq: 6 }, error: 'Its readers died: 5 in a row.' }])
 })
 
+test('a parked event that is replayed and kills every reader is parked again, and the group goes on', {
+  timeout: 90_000,
+}, async ({ url, hf, query }) => {
+  await hf.submit(noop, null, { tenant: 'killer' })
+  await query(`insert into holdfast.event_group (name, partitions) values ('mine', 1)`)
+  await query(`insert into holdfast.event_cursor (group_name, partition, seq) values ('mine', 0, 1)`)
+  await query(
+    `insert into holdfast.parked_event (group_name, seq, partition, event, error, failures, replay_at)
+     select 'mine', seq, 0, row_to_json(event), 'It was parked.', 5, now() from holdfast.event`,
+  )
+  await hf.submitMany(noop, some(3))
+  for (let round = 1, isDone = false; !isDone; round++) {
+    expect(round).toBeLessThan(8)
+    const reader = await reading(url)
+    const done = until(() => reader.events().at(-1) === 4, 'the last', 60_000).then(() => true)
+    isDone = await Promise.race([reader.ended.then(() => false), done])
+    done.catch(() => {})
+  }
+  expect(await hf.events.parked('mine')).toMatchObject([
+    { event: { seq: 1 }, error: 'Its readers died: 5 in a row.', failures: 10, replayAt: null },
+  ])
+})
+
 test('a reader that hears nothing polls, and one whose connection breaks connects again', async ({ url, hf }) => {
   const wire = await makeWire(url)
   const reader = await reading(wire.url)
@@ -120,4 +143,22 @@ test('a reader that hears nothing polls, and one whose connection breaks connect
     }
   await until(async () => (await hf.events.groups())[0]?.behind === 0, 'the group is at the end')
   expect([...new Set(reader.events())]).toEqual(Array.from({ length: 11 }, (_, index) => index + 1))
+})
+
+test('a cursor is read although the answer to its claim, or its release, was lost on the way', async ({
+  url,
+  open,
+}) => {
+  const wire = await makeWire(url)
+  const hf = await open()
+  await hf.submitMany(noop, some(4))
+  const claimed = wire.cut('after', 'cursor.claim')
+  const reader = await reading(wire.url, { partitions: 2 })
+  await claimed
+  await until(() => new Set(reader.events()).size === 4, 'all, although nobody heard of the claim')
+  const released = wire.cut('before', 'cursor.release')
+  await hf.events.subscribe('mine', { partitions: 2 }, () => {})
+  await released
+  await hf.submitMany(noop, some(20))
+  await until(async () => (await hf.events.groups())[0]?.behind === 0, 'both partitions are read')
 })

@@ -1,6 +1,7 @@
 import { defineJob, type EventContext, type LogEvent, PermanentError } from 'holdfast'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
+import { makeWakeups } from '#holdfast/events/wakeups'
 import { logDuties } from '#holdfast/reaper/log-duties'
 import { expect, gate, newDatabase, test, until } from './fixtures.ts'
 
@@ -231,6 +232,18 @@ test('a poison event is parked with its error and blocks nobody; replayed, it is
   expect(handled).toContain(parked?.event.seq)
 })
 
+test('an error that the database could not hold parks its event too', async ({ hf }) => {
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', { failures: 2, backoffMs: 1 }, (event) => {
+    if (event.tenant === 'poison') throw new Error('no \0 and no \ud800 here')
+    handler(event)
+  })
+  await hf.submit(noop, null, { tenant: 'poison' })
+  await hf.submit(noop, null)
+  await until(() => events.length === 1, 'the group goes on')
+  expect(await hf.events.parked('mine')).toMatchObject([{ error: 'no \ufffd and no \ufffd here', failures: 2 }])
+})
+
 test('a permanent error parks at once, and a handler that does not end in time counts as failed', async ({ hf }) => {
   let calls = 0
   const handler = async ({ tenant }: LogEvent, { signal }: EventContext) => {
@@ -299,6 +312,62 @@ test('stopping lets the handler finish what it has begun, and gives the rest to 
   expect(rest.seqs()).not.toContain(seen[0])
 })
 
+test('a handler that takes longer than the lease is alone with its event, while its reader stops or shares', async ({
+  open,
+  query,
+}) => {
+  const [one, two] = [await open({ readerLeaseMs: 300 }), await open({ readerLeaseMs: 300 })]
+  await one.submitMany(
+    noop,
+    Array.from({ length: 40 }, () => ({ input: null })),
+  )
+  const [end, begun, others] = [gate(), keeper(), keeper()]
+  const slow = async (event: LogEvent, { signal }: EventContext) => {
+    begun.handler(event)
+    await end.promise
+    aborted.push(signal.aborted)
+  }
+  const aborted: boolean[] = []
+  const options = { from: 'beginning', partitions: 2 } as const
+  const subscription = await one.events.subscribe('mine', options, slow)
+  await until(() => begun.events.length === 2, 'both partitions are read')
+  await two.events.subscribe('mine', options, others.handler)
+  const leases = `select lease_until - interval '300 ms' as at from holdfast.event_reader order by started_at limit 1`
+  const renewed = async (after: number) => {
+    const [row] = await query<{ at: Date }>(leases)
+    return row !== undefined && row.at.getTime() > after
+  }
+  await until(() => renewed(Date.now() - 100), 'it lives')
+  const sharedAt = Date.now()
+  await until(() => renewed(sharedAt + 700), 'the lease is renewed while a partition is given back')
+  const stopping = subscription.stop()
+  const stoppedAt = Date.now()
+  await until(() => renewed(stoppedAt + 700), 'the lease is renewed while the reader stops')
+  expect(others.events).toEqual([])
+  end.open()
+  await stopping
+  await until(() => others.events.length === 38, 'the rest')
+  expect(aborted).toEqual([false, false])
+  expect(others.seqs()).not.toContain(begun.seqs()[0])
+  expect(others.seqs()).not.toContain(begun.seqs()[1])
+})
+
+test('whoever begins to listen while the last one stops is woken', async ({ url, query }) => {
+  const { hear } = makeWakeups({ url, isPooled: false, onTrouble: () => {} })
+  const opened = gate()
+  const unhear = hear(() => opened.open())
+  await opened.promise
+  const stopping = unhear()
+  let news = 0
+  const stop = hear(() => void news++)
+  await stopping
+  await until(async () => {
+    await query(`notify holdfast_event`)
+    return news > 0
+  }, 'news')
+  await stop()
+})
+
 test('partitions are shared evenly by the readers that live, and the events of a job stay in one', async ({ open }) => {
   const [one, two] = [await open(), await open()]
   const seen = new Map<string, Set<number>>()
@@ -355,6 +424,30 @@ test.for([
   expect(await hf.events.groups()).toEqual([])
 })
 
+test('what makes no sense is refused with a sentence, before it reaches the database', async ({ hf }) => {
+  const odd = (value: unknown) => value as never
+  await hf.events.subscribe('mine', {}, () => {})
+  const calls = [
+    async () => hf.events.watch({ back: -1 }),
+    async () => hf.events.watch({ back: 1.5 }),
+    async () => hf.events.watch({ after: Number.NaN }),
+    async () => hf.events.watch(odd(null)),
+    () => hf.events.parked('mine', { limit: -1 }),
+    () => hf.events.parked('mine', { after: odd('x') }),
+    () => hf.events.replay('mine', odd(undefined)),
+    () => hf.events.replay('mine', { parked: 1.5 }),
+    () => hf.events.replay('mine', { from: new Date(-8.64e15) }),
+    () => hf.events.replay('mine', { from: new Date(Number.NaN) }),
+    () => hf.events.subscribe('mine', odd(undefined), () => {}),
+    () => hf.webhooks.create(odd(undefined)),
+    () => hf.webhooks.create({ url: 'https://example.com', items: odd('yes') }),
+    () => hf.webhooks.update('01890a5d-ac96-774b-bcce-b302099a8057', odd(undefined)),
+    () => hf.webhooks.replayAll({ since: new Date(-8.64e15) }),
+    () => hf.webhooks.replayAll({ since: new Date(Number.NaN) }),
+  ]
+  for (const call of calls) await expect(call(), String(call)).rejects.toMatchObject({ code: 'option_invalid' })
+})
+
 test('a group keeps its number of partitions; one that is not there can be neither replayed nor forgotten', async ({
   hf,
 }) => {
@@ -394,6 +487,26 @@ const aLazyGroup = [
   `insert into holdfast.event_group (name, partitions) values ('lazy', 1)`,
   `insert into holdfast.event_cursor (group_name, partition, seq) values ('lazy', 0, 0)`,
 ]
+
+test('a reader whose group was forgotten is given nothing that it did not ask for', async ({ open }) => {
+  // so rare a beat that the reader does not hear of it before it reads on
+  const hf = await open({ readerLeaseMs: 60_000, readerBeatMs: 20_000 })
+  const other = keeper()
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', { types: 'job.failed' }, handler)
+  await hf.events.subscribe('other', {}, other.handler)
+  await hf.submit(noop, null)
+  await until(() => other.events.length === 1, 'both read')
+  await hf.events.forget('mine')
+  await hf.submit(noop, null)
+  await until(() => other.events.length === 2, 'the other group has it')
+  // two more turns of whoever reads
+  for (let seen = 3; seen <= 4; seen++) {
+    await hf.submit(noop, null)
+    await until(() => other.events.length === seen, 'and the next')
+  }
+  expect(events).toEqual([])
+})
 
 test('old partitions of the log are dropped whole, but never one that a group has not read', async ({
   hf,
@@ -435,6 +548,27 @@ test('past the cap a partition is dropped whoever has not read it, loudly, and t
   await hf.events.subscribe('lazy', {}, handler)
   await hf.submit(noop, null)
   await until(() => events.length === 1, 'what came after')
+})
+
+test('past the cap a group loses nothing of later partitions, whatever the order of their numbers', async ({
+  hf,
+  store,
+  query,
+}) => {
+  const [, drop] = logDuties({ retentionMs: 30 * day, capMs: 90 * day })
+  await hf.submit(noop, null)
+  // drawn before the last number of the old partition, by a transaction that began after it
+  await query(`select nextval('holdfast.event_seq')`)
+  await hf.submit(noop, null)
+  for (const text of [...aLazyGroup, aged(100)]) await query(text)
+  await query(
+    `insert into holdfast.event (seq, at, type, tenant) values (2, now() + interval '10 days', 'job.log', 'later')`,
+  )
+  await drop?.run(store)
+  const { handler, seqs } = keeper()
+  await hf.events.subscribe('lazy', {}, handler)
+  await until(() => seqs().length === 1, 'what is left')
+  expect(seqs()).toEqual([2])
 })
 
 test('partitions are laid ahead, and what came while none was laid is moved in', async ({ hf, store, query }) => {

@@ -1,6 +1,7 @@
 import type { Holdfast } from 'holdfast'
 import { textOf } from '#holdfast/store/sql'
 import { claimDeliveries } from '#holdfast/webhooks/delivery.sql'
+import { makeLanes } from '#holdfast/webhooks/lanes'
 import { expect, type Fixtures, gate, test, until } from './fixtures.ts'
 import { type Answers, bodyOf, echo, hook, near, settled, verify } from './webhooks/hooks.ts'
 import { deafPort, receiver } from './webhooks/receiver.ts'
@@ -246,6 +247,22 @@ test('an endpoint to which nothing could be delivered for as long as a delivery 
   expect(await hf.webhooks.get(endpoint.id)).toMatchObject({ disabledAt: null, disabledWhy: null, failingSince: null })
 })
 
+test('an endpoint that refuses everything for as long as a delivery lives is switched off', async ({ open, query }) => {
+  const server = await hook([404])
+  const hf = await open(near)
+  const endpoint = await endpointAt(hf, server.url)
+  await hf.deliver()
+  await hf.submit(echo, 1)
+  await settled(hf, 'dead')
+  await hf.submit(echo, 2)
+  await settled(hf, 'dead', 2)
+  expect(await hf.webhooks.get(endpoint.id)).toMatchObject({ disabledAt: null, failingSince: expect.any(Date) })
+  await query(`update holdfast.endpoint set failing_since = failing_since - interval '1 day'`)
+  await hf.submit(echo, 3)
+  await until(async () => (await hf.webhooks.get(endpoint.id)).disabledAt, 'it is switched off')
+  expect(await query(`select from holdfast.event where type = 'webhook.disabled'`)).toHaveLength(1)
+})
+
 test('an endpoint that succeeded meanwhile is not switched off when a delivery is given up', async ({
   open,
   query,
@@ -329,6 +346,25 @@ test('a slow receiver gets two at a time, and delays no fast one', async ({ open
   opened.open()
   await settled(hf, 'delivered', 60)
   await slow[Symbol.asyncDispose]()
+})
+
+test('where there is no room for all that are slow, each gets its turn', async ({ store, query }) => {
+  await query(
+    `insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body)
+     select number, number, 'job.finished', 'default', 'lane' || number % 9, 'pending', '' from generate_series(1, 900) as number`,
+  )
+  const lanes = makeLanes(8)
+  const turns = new Map<string, number>()
+  for (let round = 1; round <= 60; round++) {
+    const claimed = await store.run(claimDeliveries, { ...lanes.room(), after: '', claimMs: 60_000 })
+    for (const { lane } of claimed) {
+      lanes.begin(lane)
+      turns.set(lane, (turns.get(lane) ?? 0) + 1)
+    }
+    for (const { lane } of claimed) lanes.end(lane, 2_000)
+  }
+  expect(turns.size).toBe(9)
+  expect(Math.min(...turns.values())).toBeGreaterThan(20)
 })
 
 test('a sender that stops gives back what is in flight, and it is sent at once by another', async ({ open, query }) => {

@@ -221,6 +221,23 @@ test('what happens while nobody plans is planned later', async ({ open }) => {
   await server.got(1)
 })
 
+test('an endpoint gets what is submitted after it was made, although by a transaction that began before', async ({
+  open,
+  pool,
+}) => {
+  const server = await hook()
+  const hf = await open({ jobs, ...near })
+  await hf.deliver()
+  const client = await pool.connect()
+  await client.query('begin')
+  await hf.webhooks.create({ url: server.url, types: 'job.submitted' })
+  const job = await hf.submit(echo, 'late', { tx: client })
+  await client.query('commit')
+  client.release()
+  await server.got(1)
+  expect(server.told()[0]?.subject).toBe(job.id)
+})
+
 test('an endpoint that commits late misses nothing of what it was promised', async ({ open, pool, query }) => {
   const server = await hook()
   const hf = await open({ jobs, ...near })

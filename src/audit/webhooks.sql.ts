@@ -24,7 +24,7 @@ export const webhookChecks = {
     (p) => sql`
     select event.seq::text, format('%s of %s is wanted by endpoint %s, but was never planned', event.type, event.tenant, endpoint.id)
     from (${planned(p)}) as event
-    join holdfast.endpoint on event.at >= endpoint.types_at and ${isWantedBy('endpoint', 'event')}
+    join holdfast.endpoint on event.seq > endpoint.types_seq and ${isWantedBy('endpoint', 'event')}
     where not exists (select from holdfast.delivery where delivery.event_seq = event.seq and delivery.endpoint_id = endpoint.id)
     union all
     select event.seq::text, format('%s of job %s is wanted by its webhook, but was never planned', event.type, event.job_id)

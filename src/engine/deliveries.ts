@@ -9,7 +9,7 @@ import {
   replayDeliveries,
   replayDelivery,
 } from '../webhooks/deliveries.sql.ts'
-import { idOf, textOf } from './given.ts'
+import { idOf, textOf, timeOf } from './given.ts'
 
 /** One send of an event to one receiver, however often it was tried. */
 export interface Delivery {
@@ -96,12 +96,10 @@ export function makeDeliveries(store: Runner): Deliveries {
     async replayAll({ endpoint, tenant, since, state = 'dead' } = {}) {
       if (state !== 'dead' && state !== 'delivered')
         refuse(`state must be 'dead' or 'delivered', not ${JSON.stringify(state)}.`)
-      if (since !== undefined && !(since instanceof Date && Number.isFinite(since.getTime())))
-        refuse('since must be a valid Date.')
       const which = {
         endpoint: endpoint === undefined ? null : endpointId(endpoint),
         tenant: textOf('tenant', tenant),
-        since: since ?? null,
+        since: since === undefined ? null : timeOf('since', since),
         states: [state],
         limit: 500,
       }

@@ -16,7 +16,7 @@ import type { Service } from '../service/service.ts'
 import { isConnectionError } from '../store/connection.ts'
 import { webhookGroup } from '../webhooks/planner.ts'
 import type { EngineParts } from './engine.ts'
-import { idOf, textOf } from './given.ts'
+import { idOf, mustBeObject, textOf, timeOf } from './given.ts'
 
 /** How to read for a group. */
 export interface SubscribeOptions {
@@ -118,6 +118,7 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
   const { store, config, wakeups } = parts
 
   async function subscribe(group: string, options: SubscribeOptions, handler: EventHandler): Promise<Subscription> {
+    mustBeObject('options of subscribe', options)
     const { from = 'now', partitions = 1, timeoutMs = 30_000, failures = 5, backoffMs = 100 } = options
     if (typeof handler !== 'function') refuse('subscribe takes a handler: a function of one event.')
     if (from !== 'now' && from !== 'beginning')
@@ -157,10 +158,10 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     const end = await endOf(makeTide(store))
     if (from === 'now') return end
     if (typeof from === 'number' && Number.isSafeInteger(from) && from >= 0 && from <= end) return from
-    if (!(from instanceof Date) || Number.isNaN(from.getTime()))
+    if (!(from instanceof Date))
       refuse(`from must be 'beginning', 'now', a Date or a place in the log up to ${end}, not ${JSON.stringify(from)}.`)
-    const [place] = await store.run(placeAtTime, { at: from as Date, upTo: end })
-    return place?.seq ?? end
+    const [found] = await store.run(placeAtTime, { at: timeOf('from', from as Date), upTo: end })
+    return found?.seq ?? end
   }
 
   /** Asked only after the write found nothing: before it, the answer may change. */
@@ -173,12 +174,16 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     subscribe,
     groups: async () => (await store.run(listGroups, {})).map(groupOf),
     async parked(group, { after = 0, limit = 100 } = {}) {
-      const rows = await store.run(listParked, { group: nameOf(group), after, limit: Math.min(1000, limit) })
+      place('after', after)
+      whole('limit', limit, 1000)
+      const rows = await store.run(listParked, { group: nameOf(group), after, limit })
       if (rows.length === 0) await mustExist(group)
       return rows.map(parkedOf)
     },
     async replay(group, what) {
       const name = nameOf(group)
+      mustBeObject('what to replay', what)
+      if ('parked' in what && what.parked !== 'all') place('parked', what.parked)
       const touched =
         'parked' in what
           ? await store.run(replayParked, { group: name, seq: what.parked === 'all' ? null : what.parked })
@@ -190,18 +195,23 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
       const gone = await store.run(forgetGroup, { group: ownNameOf(group) })
       if (gone.length === 0) await mustExist(group)
     },
-    watch: (options = {}) =>
-      tail(store, wakeups, {
+    watch(options = {}) {
+      mustBeObject('options of watch', options)
+      const { after, back = 0 } = options
+      if (after !== undefined) place('after', after)
+      place('back', back)
+      return tail(store, wakeups, {
         types: given(options.types),
         tenant: textOf('tenant', options.tenant),
         jobId: options.job === undefined ? null : idOf(options.job),
-        after: options.after ?? null,
-        back: options.back ?? 0,
+        after: after ?? null,
+        back,
         follows: options.follow ?? true,
         signal: options.signal ?? new AbortController().signal,
         mostBehind: options.mostBehind ?? Number.POSITIVE_INFINITY,
         onSkipped: options.onSkipped ?? (() => {}),
-      }),
+      })
+    },
   }
 }
 
@@ -233,6 +243,12 @@ function ownNameOf(group: string): string {
 function whole(option: string, value: number, max: number): void {
   if (!Number.isInteger(value) || value < 1 || value > max)
     refuse(`${option} must be a whole number from 1 to ${max}, not ${JSON.stringify(value)}.`)
+}
+
+/** A place in the log, or a number of events. */
+function place(option: string, value: number): void {
+  if (!Number.isSafeInteger(value) || value < 0)
+    refuse(`${option} must be a whole number from 0 on, not ${JSON.stringify(value)}.`)
 }
 
 function refuse(rule: string): never {

@@ -45,6 +45,28 @@ export function textOf(option: string, text: string | undefined): string | null 
   throw new HoldfastError('option_invalid', `The option ${option} must be a text without NUL characters.`)
 }
 
+/** Throws if it is no object, before somebody looks into it. */
+export function mustBeObject(name: string, given: unknown): void {
+  if (typeof given === 'object' && given !== null) return
+  throw new HoldfastError(
+    'option_invalid',
+    `The ${name} must be an object, not ${JSON.stringify(given) ?? 'undefined'}.`,
+  )
+}
+
+/** Yes or no, and no word that somebody takes for it: `'yes'` would count as no. */
+export function flagOf(option: string, flag: boolean): boolean {
+  if (typeof flag === 'boolean') return flag
+  throw new HoldfastError('option_invalid', `The option ${option} must be true or false, not ${JSON.stringify(flag)}.`)
+}
+
+/** A time from outside, if Postgres can hold it too. */
+export function timeOf(option: string, time: Date): Date {
+  const year = time instanceof Date ? time.getUTCFullYear() : Number.NaN
+  if (year >= 0 && year <= 9999) return time
+  throw new HoldfastError('option_invalid', `The option ${option} must be a valid Date of the years 0 to 9999.`)
+}
+
 /** The name of a queue, if it can be one. */
 export function queueOf(name: string): string {
   if (isName(name)) return name

@@ -31,7 +31,7 @@ import {
   type TenantScope,
 } from './deliveries.ts'
 import type { EngineParts } from './engine.ts'
-import { textOf } from './given.ts'
+import { flagOf, mustBeObject, textOf } from './given.ts'
 
 /** An endpoint to create. */
 export interface NewEndpoint extends GivenWebhook {
@@ -94,13 +94,15 @@ export function makeWebhooks({ store, deliverer }: EngineParts): Webhooks {
   const { rules } = deliverer
   return {
     ...makeDeliveries(store),
-    async create({ tenant = 'default', items = false, note, ...webhook }) {
+    async create(endpoint) {
+      mustBeObject('endpoint', endpoint)
+      const { tenant = 'default', items = false, note, ...webhook } = endpoint
       if (!isName(tenant))
         refuse(`tenant must be up to 100 letters, digits and any of _ . : -, not ${JSON.stringify(tenant)}.`)
       const { shown, url, types, headers, secret } = checkWebhook(rules, webhook)
       const text = textOf('note', note)
       await deliverer.opened()
-      const params = { id: uuidv7(), tenant, url, types, items: items === true, headers, secret, note: text }
+      const params = { id: uuidv7(), tenant, url, types, items: flagOf('items', items), headers, secret, note: text }
       return { ...must(await store.run(createEndpoint, params), ''), secret: shown }
     },
     async list({ tenant, before, limit = 50 } = {}) {
@@ -112,11 +114,13 @@ export function makeWebhooks({ store, deliverer }: EngineParts): Webhooks {
       return (await store.run(listEndpoints, page)).map(endpointOf)
     },
     get: async (id, scope) => must(await store.run(getEndpoint, scopeOf(id, scope)), id),
-    async update(id, { url, types, items, headers, note }, scope) {
+    async update(id, changes, scope) {
+      mustBeObject('changes of an endpoint', changes)
+      const { url, types, items, headers, note } = changes
       const change = {
         url: url === undefined ? null : checkWebhookUrl(url, rules.policy).href,
         types: types === undefined ? null : checkTypes(types),
-        items: items === undefined ? null : items === true,
+        items: items === undefined ? null : flagOf('items', items),
         headers: headers === undefined ? null : JSON.stringify(checkHeaders(headers)),
         note: textOf('note', note),
       }

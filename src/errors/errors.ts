@@ -101,7 +101,9 @@ export class PermanentError extends Error {
 /** The message of anything that was thrown, in one line of bounded length. Never throws, whatever was thrown. */
 export function messageOf(thrown: unknown): string {
   const text = textOf(thrown)
-  return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
+  const short = text.length > 2000 ? `${text.slice(0, 2000)}…` : text
+  // Postgres refuses a NUL: an error that can't be written down would be met again and again, for ever
+  return short.replaceAll('\0', '\uFFFD').toWellFormed()
 }
 
 function textOf(thrown: unknown): string {

@@ -3,13 +3,17 @@ import type { EventRow } from './event.ts'
 
 const columns = sql`seq, at, type, state, job_id, kind, tenant, session_id, attempt, stage, data`
 
-/** The events of one partition of a group, in order. `upTo` is what the tide says is safe, and no farther than one window ahead. */
+/**
+ * The events of one partition of a group, in order. `upTo` is what the tide says is safe, and no farther than one window ahead. A group
+ * that was forgotten this moment wants none, and not all because it has no types.
+ */
 export const readEvents = statement<EventRow>()(
   'event.read',
   (p: { group: string; partition: number; partitions: number; after: number; upTo: number; limit: number }) => sql`
   select ${columns}
   from holdfast.event
   where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
+    and exists (select from holdfast.event_group where name = ${p.group})
     and coalesce(type = any((select types from holdfast.event_group where name = ${p.group})::text[]), true)
     and (${p.partitions}::int = 1 or (uuid_hash(coalesce(job_id, '00000000-0000-0000-0000-000000000000')) & 2147483647) % ${p.partitions}::int = ${p.partition}::int)
   order by seq

@@ -71,6 +71,7 @@ export function makeReader(parts: ReaderParts): Service {
   let readerId: string | undefined
   let doubt: NodeJS.Timeout | undefined
   let isForgotten = false
+  let isStopping = false
   let unhear: (() => Promise<void>) | undefined
   let dropped: Promise<unknown> = Promise.resolve()
 
@@ -94,60 +95,66 @@ export function makeReader(parts: ReaderParts): Service {
     doubt = setTimeout(dropAll, Math.max(0, leaseMs * (1 - marginShare) - (performance.now() - sinceMs)))
   }
 
+  /** Takes up a reader, unless the group was forgotten. */
+  async function openUp(): Promise<boolean> {
+    await dropped
+    const fresh = randomUUID()
+    const opened = await store.run(openReader, { readerId: fresh, group, host: hostname(), pid: process.pid, leaseMs })
+    if (opened.length > 0) readerId = fresh
+    else if (!isForgotten) parts.onTrouble(new Error(`The group ${group} was forgotten; nobody reads for it any more.`))
+    isForgotten = opened.length === 0
+    return !isForgotten
+  }
+
   async function beat(): Promise<number> {
     const sinceMs = performance.now()
-    if (readerId === undefined) {
-      await dropped
-      const fresh = randomUUID()
-      const opened = await store.run(openReader, {
-        readerId: fresh,
-        group,
-        host: hostname(),
-        pid: process.pid,
-        leaseMs,
-      })
-      if (opened.length === 0) {
-        if (!isForgotten) parts.onTrouble(new Error(`The group ${group} was forgotten; nobody reads for it any more.`))
-        isForgotten = true
-        return leaseMs
-      }
-      isForgotten = false
-      readerId = fresh
-    }
-    const id = readerId
+    if (readerId === undefined && (isStopping || !(await openUp()))) return leaseMs
+    const id = readerId as string
     const [share] = await store.run(renewReader, { readerId: id, group, leaseMs })
     if (!share || id !== readerId) {
       dropAll()
       return share ? 0 : beatMs
     }
     confirmed(sinceMs)
-    // somebody sent the group to another place: what we hold of it is no longer ours, even if we have nothing to write
-    for (const lane of lanes.values()) {
-      const { partition, term } = lane.held.fence
-      if (share.held.some((one) => one.partition === partition && one.term === term)) continue
-      lane.lost.abort()
-      await leave(lane)
-    }
-    await releaseStray(id, share.held)
+    await compare(id, share.held)
     await balance(id, Math.ceil(share.partitions / Math.max(1, share.readers)), share.partitions)
     return beatMs
   }
 
-  /** Lets go of cursors that are ours and that nobody here reads from: the answer to a claim was lost, or a release did not arrive. */
-  async function releaseStray(id: string, held: { partition: number; term: number }[]): Promise<void> {
-    for (const [partition, lane] of lanes) if (lane.lost.signal.aborted) lanes.delete(partition)
+  /** Brings what we hold and what the database says that we hold in line. */
+  async function compare(readerId: string, held: { partition: number; term: number }[]): Promise<void> {
+    // somebody sent the group to another place: what we hold of it is no longer ours, even if we have nothing to write
+    for (const lane of lanes.values()) {
+      const { partition, term } = lane.held.fence
+      if (held.some((one) => one.partition === partition && one.term === term)) continue
+      lane.lost.abort()
+      await leave(lane)
+    }
+    // the answer to a claim was lost, or a release never came through: as long as we live, nobody else could have it
     for (const { partition, term } of held)
       if (lanes.get(partition)?.held.fence.term !== term)
-        await store.run(releaseCursor, { group, partition, readerId: id, term })
+        await store.run(releaseCursor, { group, partition, readerId, term })
+  }
+
+  /** Not awaited by the beat: a handler may take longer than the lease, and that must be renewed meanwhile. */
+  function giveBack(lane: Lane): void {
+    if (lane.leaving.signal.aborted) return
+    const forget = () => {
+      if (lanes.get(lane.held.fence.partition) === lane) lanes.delete(lane.held.fence.partition)
+    }
+    void leave(lane)
+      .then(() => store.run(releaseCursor, lane.held.fence))
+      .then(forget, (error) => {
+        forget()
+        parts.onTrouble(error)
+      })
   }
 
   /** Takes what is missing to this reader's share, and gives back what is above it. */
   async function balance(id: string, share: number, partitions: number): Promise<void> {
-    for (const lane of [...lanes.values()].slice(share)) {
-      lanes.delete(lane.held.fence.partition)
-      await leave(lane)
-      await store.run(releaseCursor, lane.held.fence)
-    }
+    for (const [partition, lane] of lanes) if (lane.lost.signal.aborted) lanes.delete(partition)
+    for (const lane of [...lanes.values()].slice(share)) giveBack(lane)
+    if (isStopping) return
     if (lanes.size >= share) return
     const limit = share - lanes.size
     const claimed = await store.run(claimCursors, { group, readerId: id, limit, careful: parts.careful })
@@ -188,19 +195,22 @@ export function makeReader(parts: ReaderParts): Service {
   return {
     async start() {
       if (unhear) return
+      isStopping = false
       unhear = parts.wakeups.hear(() => {
         for (const lane of lanes.values()) lane.loop.wake()
       })
       await beating.start()
     },
     async stop() {
-      for (const lane of lanes.values()) lane.leaving.abort()
+      isStopping = true
+      // the lease is renewed until the handlers have ended: others would begin with the same events beside them
+      await Promise.all([...lanes.values()].map(leave))
       await beating.stop()
       const id = readerId
       clearTimeout(doubt)
-      const leaving = [...lanes.values()].map(leave)
+      // claimed by the last beat
+      await Promise.all([...lanes.values()].map(leave))
       lanes.clear()
-      await Promise.all(leaving)
       readerId = undefined
       if (id !== undefined) await store.run(closeReader, { readerId: id, group }).catch(parts.onTrouble)
       await unhear?.()

@@ -73,8 +73,7 @@ async function readOn(parts: SubscriptionParts, tide: Tide, held: HeldCursor): P
   const rows = await parts.store.run(readEvents, { ...about(held), after: held.seq, upTo, limit })
   // what kills every reader is parked unread: in careful steps, the next event is the one
   const [first] = rows
-  if (first && isCareful && held.crashes >= crashBudget)
-    return park(parts, held, first, crashBudget, `Its readers died: ${held.crashes} in a row.`)
+  if (first && isCareful && held.crashes >= crashBudget) return park(parts, held, first, crashBudget, readersDied(held))
   const handled = await dispatchAll(parts, held, rows)
   if (handled === 'lost') return 'lost'
   if (handled === 'left') return 0
@@ -189,6 +188,8 @@ async function park(
 async function replayDue(parts: SubscriptionParts, held: HeldCursor): Promise<'none' | 'some' | 'lost'> {
   const due = await parts.store.run(dueParked, { ...about(held), limit: 10 })
   const how = dispatching(parts, held)
+  const [first] = due
+  if (first && held.crashes >= crashBudget) return putBack(parts, held, first.seq)
   for (const row of due) {
     if (held.leaving.aborted) return 'some'
     const ended = await dispatch(how, eventOf(rowOf(row)), held)
@@ -201,6 +202,20 @@ async function replayDue(parts: SubscriptionParts, held: HeldCursor): Promise<'n
     if (ended.kind === 'poison') parts.news.parked(row.seq, ended.error)
   }
   return due.length === 0 ? 'none' : 'some'
+}
+
+/** What was asked for kills every reader, before any of them comes to what is new: nobody is asked for it any more. */
+async function putBack(parts: SubscriptionParts, held: HeldCursor, seq: number): Promise<'some' | 'lost'> {
+  const error = readersDied(held)
+  const [kept] = await parts.store.run(keepParked, { ...held.fence, seq, failures: crashBudget, error })
+  if (!kept) return 'lost'
+  parts.news.parked(seq, error)
+  // written down, or the next reader would take what is new for the killer
+  return (await move(parts, held, held.seq, held.wantsWake)) === 'lost' ? 'lost' : 'some'
+}
+
+function readersDied({ crashes }: HeldCursor): string {
+  return `Its readers died: ${crashes} in a row.`
 }
 
 function rowOf({ event }: ParkedRow): EventRow {

@@ -26,7 +26,10 @@ export function makeWakeups({ url, isPooled, onTrouble }: WakeupParts): Wakeups 
       if (!isPooled) void bus.start()
       return async () => {
         listeners.delete(onNews)
-        if (listeners.size === 0) await bus.stop()
+        if (listeners.size > 0) return
+        await bus.stop()
+        // whoever began to listen while the connection was closed found it open, and would be deaf
+        if (listeners.size > 0) void bus.start()
       }
     },
   }

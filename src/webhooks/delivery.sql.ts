@@ -19,7 +19,10 @@ export interface ClaimedDelivery {
   is_off: boolean
 }
 
-/** How much may be claimed: in all, in the slow lanes together, in each lane that is listed, and in each other one. */
+/**
+ * How much may be claimed: in all, in the slow lanes together, in each lane that is listed, and in each other one. They are listed by when
+ * they had their last turn, and where the slow ones have no room for all, those who waited longest come first.
+ */
 export interface ClaimRoom {
   limit: number
   slowLimit: number
@@ -52,7 +55,12 @@ const lanesAfter = (after: Sql) => sql`
 const dueIn = (isSlow: boolean, limit: number) => sql`
     (
       select due.id
-      from room
+      from (
+        select *
+        from room
+        where ${raw(isSlow ? 'is_slow' : 'not is_slow')}
+        order by ${raw(isSlow ? 'place' : 'lane')}
+      ) as room
       cross join lateral (
         select delivery.id
         from holdfast.delivery
@@ -61,7 +69,6 @@ const dueIn = (isSlow: boolean, limit: number) => sql`
         limit room.most
         for update skip locked
       ) as due
-      where ${raw(isSlow ? 'room.is_slow' : 'not room.is_slow')}
       limit ${limit}
     )`
 
@@ -74,11 +81,11 @@ export const claimDeliveries = statement<ClaimedDelivery>()(
   (p: ClaimRoom & { after: string; claimMs: number }) => sql`
   with recursive lane (lane, next_at) as (${lanesAfter(sql`${p.after}::text`)}),
   room as materialized (
-    select lane.lane, coalesce(known.most, ${p.most}::int) as most, coalesce(known.is_slow, false) as is_slow
+    select lane.lane, coalesce(known.most, ${p.most}::int) as most, coalesce(known.is_slow, false) as is_slow, known.place
     from lane
-    left join unnest(${p.lanes}::text[], ${p.mosts}::int[], ${p.slows}::boolean[]) as known (lane, most, is_slow) on known.lane = lane.lane
+    left join unnest(${p.lanes}::text[], ${p.mosts}::int[], ${p.slows}::boolean[])
+      with ordinality as known (lane, most, is_slow, place) on known.lane = lane.lane
     where lane.next_at <= now() and coalesce(known.most, ${p.most}::int) > 0
-    order by lane.lane
   ),
   due as materialized (
     select id
@@ -140,14 +147,17 @@ const stateOf = (giveUpMs: number) => sql`case when mine.outcome = 'delivered' t
         when mine.outcome = 'permanent' or (mine.outcome = 'retry' and now() >= ${endOf(giveUpMs)}) then 'dead'
         else 'pending' end`
 
-/** Gone for good, or given up: a delivery first failed when the endpoint was failing already, and was never followed by a success. */
-const isHopeless = raw(
-  `(coalesce(verdict.is_gone, false) or (not verdict.has_success and coalesce(verdict.given_up_from >= endpoint.failing_since, false)))`,
-)
+/**
+ * Gone for good; or given up: a delivery first failed when the endpoint was failing already, and was never followed by a success; or
+ * refused for so long that a delivery which is tried again would be given up.
+ */
+const isHopeless = (giveUpMs: number) => sql`(coalesce(verdict.is_gone, false) or (not verdict.has_success and (
+        coalesce(verdict.given_up_from >= endpoint.failing_since, false)
+        or (verdict.is_refused and coalesce(endpoint.failing_since < now() - ${giveUpMs}::float8 * interval '1 ms', false)))))`
 
 /**
  * Writes how tries ended, many at a time, and judges their endpoints: a success clears the failing, and one that is gone, or of which a
- * delivery is given up while nothing has succeeded since that first failed, is switched off, with its event, and what waits for it dies.
+ * delivery is given up or refused while nothing has succeeded for that long, is switched off, with its event, and what waits for it dies.
  * A missing row means that the claim had ended and another sender has it.
  */
 export const writeTries = statement<{ id: string; state: string; off: SwitchedOff[] | null }>()(
@@ -180,7 +190,7 @@ export const writeTries = statement<{ id: string; state: string; off: SwitchedOf
   ),
   verdict as materialized (
     select endpoint_id, bool_or(state = 'delivered') as has_success, bool_or(${raw(`outcome in ('retry', 'permanent')`)}) as has_failure,
-      bool_or(status = 410) as is_gone, max(failed_at) filter (where outcome = 'retry' and state = 'dead') as given_up_from
+      bool_or(status = 410) as is_gone, bool_or(outcome = 'permanent') as is_refused, max(failed_at) filter (where outcome = 'retry' and state = 'dead') as given_up_from
     from written
     where endpoint_id is not null
     group by endpoint_id
@@ -189,13 +199,13 @@ export const writeTries = statement<{ id: string; state: string; off: SwitchedOf
     update holdfast.endpoint
     set failing_since = case when verdict.has_success then null when verdict.has_failure then coalesce(endpoint.failing_since, now())
         else endpoint.failing_since end,
-      disabled_at = case when ${isHopeless} then now() end,
+      disabled_at = case when ${isHopeless(p.giveUpMs)} then now() end,
       disabled_why = case when verdict.is_gone then 'The receiver answered 410: it is gone for good.'
-        when ${isHopeless} then format('Nothing could be delivered since %s, and a delivery was given up.',
+        when ${isHopeless(p.giveUpMs)} then format('Nothing could be delivered since %s, and a delivery was given up.',
           to_char(coalesce(endpoint.failing_since, now()) at time zone 'utc', 'YYYY-MM-DD HH24:MI:SS "UTC"')) end
     from verdict
     where endpoint.id = verdict.endpoint_id and endpoint.disabled_at is null
-      and ((verdict.has_success and endpoint.failing_since is not null) or (verdict.has_failure and endpoint.failing_since is null) or ${isHopeless})
+      and ((verdict.has_success and endpoint.failing_since is not null) or (verdict.has_failure and endpoint.failing_since is null) or ${isHopeless(p.giveUpMs)})
     returning endpoint.id, endpoint.tenant, substring(endpoint.url from '^[a-z]+://[^/?#]+') as origin, endpoint.disabled_at, endpoint.disabled_why
   ),
   off as materialized (

@@ -94,7 +94,7 @@ export const updateEndpoint = statement<EndpointRow>()(
   update holdfast.endpoint
   set url = coalesce(${p.url}::text, url), headers = coalesce(${p.headers}::json, headers), note = coalesce(${p.note}::text, note),
     types = coalesce(${p.types}::text[], types), items = coalesce(${p.items}::boolean, items),
-    types_at = case when ${p.types}::text[] is null and ${p.items}::boolean is null then types_at else holdfast.time_in_order() end
+    types_seq = case when ${p.types}::text[] is null and ${p.items}::boolean is null then types_seq else holdfast.place_in_order() end
   where ${isIt(p)}
   returning ${columns}`,
 )

@@ -69,7 +69,7 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
   wanted as materialized (
     select news.*, endpoint.id as endpoint_id, endpoint.id::text as lane, endpoint.disabled_at is not null as is_off
     from news
-    join holdfast.endpoint on news.at >= endpoint.created_at and ${isWantedBy('endpoint', 'news')}
+    join holdfast.endpoint on news.seq > endpoint.since_seq and ${isWantedBy('endpoint', 'news')}
     union all
     select news.*, null, hook.origin, false
     from news

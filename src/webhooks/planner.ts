@@ -5,7 +5,8 @@
 //
 // An endpoint wants what happens from its creation on. That nothing of this is missed although the endpoint may commit late follows
 // from how the tide works: an event is read only when all transactions that had an id when its number was the last one have ended. An
-// endpoint that is still invisible then got its transaction id later, and its created_at later still, behind all events that are read.
+// endpoint that is still invisible then got its transaction id later, and read the end of the log later still: its since_seq is behind all
+// events that are read.
 import { findGroup, moveCursor, openGroup } from '../events/group.sql.ts'
 import { type HeldCursor, makeReader } from '../events/reader.ts'
 import { takeMark } from '../events/tide.sql.ts'
