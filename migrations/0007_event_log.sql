@@ -136,6 +136,8 @@ begin
     select p.name, p.to_at from holdfast.event_partition as p
     where p.dropped_at is null and p.to_at < now() - least(retention, cap) order by p.to_at
   loop
+    -- whoever still writes into it is waited for, or what they write could be dropped unread
+    execute format('lock table holdfast.%I in share mode', part.name);
     execute format('select max(seq) from holdfast.%I', part.name) into top;
     select array_agg(distinct c.group_name) into unread_by from holdfast.event_cursor as c where c.seq < top;
     name := part.name;

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { HoldfastError } from '../errors/errors.ts'
-import { type Progress, prove } from '../prove/prove.ts'
-import { holds, textOf } from '../prove/report.ts'
+import type { Progress } from '../prove/prove.ts'
 import { addExamples, addJson } from './flags.ts'
 import { listenForEnd } from './signals.ts'
 import { complain, hasColours, paint, print } from './terminal.ts'
@@ -44,6 +43,8 @@ export function addProve(program: Command): void {
 
 async function run(flags: Flags): Promise<void> {
   const ending = listenForEnd({ hurriedBy: ['SIGINT'], onHurry: () => process.exit(1) })
+  // loaded when asked for: the prover is as large as the rest
+  const [{ prove }, { holds, textOf }] = await Promise.all([import('../prove/prove.ts'), import('../prove/report.ts')])
   const report = await prove({
     ...(flags.url && { url: flags.url }),
     ...(flags.cell && { cell: flags.cell }),

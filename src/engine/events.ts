@@ -181,8 +181,8 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
       return rows.map(parkedOf)
     },
     async replay(group, what) {
-      const name = nameOf(group)
       mustBeObject('what to replay', what)
+      const name = 'parked' in what ? nameOf(group) : ownNameOf(group)
       if ('parked' in what && what.parked !== 'all') place('parked', what.parked)
       const touched =
         'parked' in what

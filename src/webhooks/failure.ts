@@ -1,4 +1,3 @@
-import { errors } from 'undici'
 import { messageOf } from '../errors/errors.ts'
 import { RefusedNameError } from './lookup.ts'
 
@@ -31,7 +30,7 @@ export function sentenceOf(error: unknown): string {
   const message = messageOf(error).replace(/\.$/, '')
   if (isCertificate(code)) return `The TLS certificate is not valid: ${message}.`
   if (isTls(code)) return 'A TLS connection could not be made: the two sides do not understand each other.'
-  if (error instanceof errors.HTTPParserError) return 'The answer is not HTTP.'
+  if (error instanceof Error && error.name === 'HTTPParserError') return 'The answer is not HTTP.'
   return `The request failed: ${message}.`
 }
 

@@ -7,7 +7,7 @@
 // worth a retry: DNS can be mended without anybody touching the webhook, and a retry costs nothing but a look-up.
 import type { Readable } from 'node:stream'
 import { rootCertificates } from 'node:tls'
-import { Agent, type Dispatcher, request } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AddressPolicy } from './address.ts'
 import { type PostResult, resultOf } from './answer.ts'
@@ -47,24 +47,30 @@ export interface Poster {
 
 /** A poster with connections of its own. */
 export function makePoster(options: PosterOptions): Poster {
-  const agent = agentOf(options)
+  // loaded with the first post: it would cost every process a tenth of a second, and most never send one
+  let agent: Promise<Agent> | undefined
+  const agentHere = () => {
+    agent ??= agentOf(options)
+    return agent
+  }
   const underWay = new Set<Promise<PostResult>>()
   let closing: Promise<void> | undefined
   return {
     async post(post, signal) {
       if (closing) throw new HoldfastError('not_running', 'The poster of webhooks was closed.')
-      const posting = send(agent, options, post, signal)
+      const posting = send(agentHere, options, post, signal)
       underWay.add(posting)
       return posting.finally(() => underWay.delete(posting))
     },
     close() {
-      closing ??= Promise.allSettled(underWay).then(() => agent.destroy())
+      closing ??= Promise.allSettled(underWay).then(async () => (await agent)?.destroy())
       return closing
     },
   }
 }
 
-function agentOf({ policy, timeoutMs, resolve, ca }: PosterOptions): Agent {
+async function agentOf({ policy, timeoutMs, resolve, ca }: PosterOptions): Promise<Agent> {
+  const { Agent } = await import('undici')
   return new Agent({
     connect: {
       lookup: pinnedLookup(policy, resolve),
@@ -81,7 +87,12 @@ function agentOf({ policy, timeoutMs, resolve, ca }: PosterOptions): Agent {
   })
 }
 
-async function send(agent: Agent, options: PosterOptions, post: Post, signal?: AbortSignal): Promise<PostResult> {
+async function send(
+  agentHere: () => Promise<Agent>,
+  options: PosterOptions,
+  post: Post,
+  signal?: AbortSignal,
+): Promise<PostResult> {
   signal?.throwIfAborted()
   const startedAt = performance.now()
   const ms = () => Math.round(performance.now() - startedAt)
@@ -92,7 +103,7 @@ async function send(agent: Agent, options: PosterOptions, post: Post, signal?: A
   signal?.addEventListener('abort', stop, { once: true })
   try {
     const url = checkWebhookUrl(post.url, policy)
-    const answer = await untilOver(over.signal, ask(agent, url, post, over.signal))
+    const answer = await untilOver(over.signal, ask(agentHere, url, post, over.signal))
     const body = await readUpTo(maxResponseBytes, answer.body)
     return resultOf({ url, status: answer.statusCode, headers: answer.headers, body, ms: ms() })
   } catch (error) {
@@ -106,9 +117,15 @@ async function send(agent: Agent, options: PosterOptions, post: Post, signal?: A
   }
 }
 
-async function ask(agent: Agent, url: URL, post: Post, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+async function ask(
+  agentHere: () => Promise<Agent>,
+  url: URL,
+  post: Post,
+  signal: AbortSignal,
+): Promise<Dispatcher.ResponseData> {
   const body = Buffer.from(post.body, 'utf8')
-  return request(url, { dispatcher: agent, method: 'POST', headers: post.headers, body, signal })
+  const [{ request }, dispatcher] = await Promise.all([import('undici'), agentHere()])
+  return request(url, { dispatcher, method: 'POST', headers: post.headers, body, signal })
 }
 
 /** What was awaited, or the reason why it is over. A request hears its signal only when it is connected; we do not wait for that. */
