@@ -1,8 +1,10 @@
-import { defineJob } from 'holdfast'
+import { defineJob, type Holdfast } from 'holdfast'
+import { logDuties } from '#holdfast/reaper/log-duties'
 import { startMember, swift } from './crash/member.ts'
 import { expect, test, until } from './fixtures.ts'
 import { makeWire } from './wire.ts'
 
+const day = 86_400_000
 const noop = defineJob('noop', { run: () => 'done' })
 const some = (count: number, how = {}) => Array.from({ length: count }, () => ({ input: null, ...how }))
 const ascending = (numbers: number[]) => numbers.toSorted((a, b) => a - b)
@@ -161,4 +163,64 @@ test('a cursor is read although the answer to its claim, or its release, was los
   await released
   await hf.submitMany(noop, some(20))
   await until(async () => (await hf.events.groups())[0]?.behind === 0, 'both partitions are read')
+})
+
+/** Two processes that read for the group, each with a partition. */
+async function pair(url: string, hf: Holdfast) {
+  const options = { partitions: 2, failures: 2, backoffMs: 1 }
+  const readers = [await reading(url, options), await reading(url, options)]
+  await until(async () => (await hf.events.groups())[0]?.readers === 2, 'both are there')
+  return { readers, seen: () => ascending(readers.flatMap((reader) => reader.events())) }
+}
+
+test('two processes: what commits late is not skipped, and a poison event parks and blocks nobody', async ({
+  url,
+  hf,
+  pool,
+}) => {
+  const { seen } = await pair(url, hf)
+  const late = await pool.connect()
+  await late.query('begin')
+  await hf.submit(noop, null, { tx: late })
+  await hf.submitMany(noop, some(6))
+  await hf.submitMany(noop, some(2, { tenant: 'poison' }))
+  await hf.submitMany(noop, some(6))
+  await late.query('commit')
+  late.release()
+  await until(async () => (await hf.events.groups())[0]?.behind === 0, 'the group is at the end', 25_000)
+  expect([...new Set(seen())]).toEqual(Array.from({ length: 15 }, (_, index) => index + 1))
+  const parked = await hf.events.parked('mine')
+  expect(parked.map(({ event, error }) => [event.seq, error])).toEqual([
+    [8, 'This event cannot be handled.'],
+    [9, 'This event cannot be handled.'],
+  ])
+})
+
+test('two processes: the log is not dropped before they have read it, and a later group begins at now or at what is left', async ({
+  url,
+  hf,
+  store,
+  query,
+}) => {
+  const [, drop] = logDuties({ retentionMs: 30 * day, capMs: 90 * day })
+  const { readers, seen } = await pair(url, hf)
+  await hf.submitMany(noop, some(4, { tenant: 'slow' }))
+  await until(() => seen().length > 0, 'the first is begun')
+  await query(
+    `update holdfast.event_partition set from_at = from_at - interval '40 days', to_at = to_at - interval '40 days'`,
+  )
+  await drop?.run(store)
+  expect(await query(`select from holdfast.event`)).toHaveLength(4)
+  for (const reader of readers) reader.order({ open: 'event' })
+  await until(async () => (await hf.events.groups())[0]?.behind === 0, 'all is read')
+  expect([...new Set(seen())]).toEqual([1, 2, 3, 4])
+  await drop?.run(store)
+  expect(await query(`select from holdfast.event`)).toHaveLength(0)
+  await hf.submit(noop, null)
+  const [all, late]: number[][] = [[], []]
+  await hf.events.subscribe('all', { from: 'beginning' }, ({ seq }) => void all?.push(seq))
+  await hf.events.subscribe('late', { from: 'now' }, ({ seq }) => void late?.push(seq))
+  await hf.submit(noop, null)
+  await until(() => all?.length === 2 && late?.length === 1, 'both have read')
+  expect([all, late]).toEqual([[5, 6], [6]])
 })

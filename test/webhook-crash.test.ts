@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { memberKinds as kinds, type MemberOptions, startMember, swift } from './crash/member.ts'
 import { expect, type Fixtures, test, until } from './fixtures.ts'
 import { hook, near, settled, verify } from './webhooks/hooks.ts'
@@ -112,4 +113,63 @@ test('two processes that send lose nothing, and twenty events give twenty ids', 
   expect(new Set(server.received.map(({ headers }) => headers['webhook-id'])).size).toBe(20)
   for (const got of server.received) verify(secret, got)
   expect((await hf.audit()).violations).toEqual([])
+})
+
+/** Every way in which a receiver can fail for a while. The last one never answers. */
+const failures: ((response: ServerResponse) => void)[] = [
+  ...[408, 425, 500, 502, 503, 504].map(
+    (status) => (response: ServerResponse) => void response.writeHead(status).end(),
+  ),
+  (response) => response.writeHead(429, { 'retry-after': '0' }).end(),
+  (response) => response.destroy(),
+  (response) => response.socket?.end('HTTP/1.1 200 OK\r\nconte'),
+  (response) => response.socket?.end('this is no HTTP\r\n\r\n'),
+  (response) => response.writeHead(500).write('the beginning of an answer that never ends'),
+  () => {},
+]
+
+test('a receiver that fails in every way sees every event id, always with the same bytes and a valid signature', async ({
+  open,
+  url,
+  query,
+}) => {
+  const tries = new Map<string, number>()
+  const server = await receiver((response, { headers }) => {
+    const id = String(headers['webhook-id'])
+    const failure = tries.has(id) ? undefined : failures[tries.size % failures.length]
+    tries.set(id, (tries.get(id) ?? 0) + 1)
+    if (failure) failure(response)
+    else response.end()
+  })
+  const hf = await open(near)
+  const { secret } = await hf.webhooks.create({ url: server.url, types: 'job.submitted' })
+  const quickly = { ...settings, webhookTimeoutMs: 300, webhookBackoffBaseMs: 20 }
+  await startMember({ url, role: 'deliver', settings: quickly })
+  await startMember({ url, role: 'deliver', settings: quickly })
+  const count = 2 * failures.length
+  await hf.submitMany(
+    kinds.hold,
+    Array.from({ length: count }, () => ({ input: null })),
+  )
+  const done = `select event_id from holdfast.delivery where state = 'delivered'`
+  const delivered = await until(
+    async () => {
+      const rows = await query<{ event_id: string }>(done)
+      return rows.length === count && rows.map(({ event_id }) => event_id)
+    },
+    'all are delivered',
+    25_000,
+  )
+  const events: string[] = []
+  for await (const { id } of hf.events.watch({ back: count, follow: false })) events.push(id)
+  expect(delivered.toSorted()).toEqual(events.toSorted())
+  expect([...tries.keys()].toSorted()).toEqual(events.toSorted())
+  const bytes = new Map<string, string>()
+  for (const got of server.received) {
+    verify(secret, got)
+    const id = String(got.headers['webhook-id'])
+    expect(got.body).toBe(bytes.get(id) ?? got.body)
+    bytes.set(id, got.body)
+  }
+  await server[Symbol.asyncDispose]()
 })
