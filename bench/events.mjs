@@ -88,16 +88,24 @@ async function readAll() {
     )
   const group = `bench-${performance.now()}`
   let [count, startedMs] = [0, 0]
-  const done = new Promise((resolve) => {
-    void hf.events.subscribe(group, { from: 'beginning' }, () => {
-      if (count++ === 0) startedMs = performance.now()
-      if (count === events) resolve()
-    })
+  const all = deferred()
+  const subscription = await hf.events.subscribe(group, { from: 'beginning' }, () => {
+    if (count++ === 0) startedMs = performance.now()
+    if (count === events) all.resolve()
   })
-  await done
+  await all.promise
   const rate = count / ((performance.now() - startedMs) / 1000)
+  await subscription.stop()
   await hf.events.forget(group)
   return rate
+}
+
+function deferred() {
+  let resolve
+  const promise = new Promise((done) => {
+    resolve = done
+  })
+  return { promise, resolve }
 }
 
 /** From the moment of the event to its arrival, at a fast receiver while many slow ones have more than they can take. */
