@@ -83,6 +83,31 @@ test('an event with a lower number that commits later is not skipped', async ({ 
   expect(events.map(({ tenant }) => tenant)).toEqual(['late', 'early'])
 })
 
+test('a reader that finds somebody writing at every look waits no longer for the next than for the first', async ({
+  open,
+  url,
+}) => {
+  // without wake-ups and with a slow poll, only its own looks can be quick
+  const hf = await open({ pooled: true, pollMs: 5_000 })
+  const { events, handler } = keeper()
+  let writer = await transaction(url)
+  await told(writer, 'first')
+  await hf.events.subscribe('mine', { from: 'beginning' }, handler)
+  const stepsMs: number[] = []
+  for (let step = 1; step <= 28; step++) {
+    const next = await transaction(url)
+    await told(next, 'next')
+    const sinceMs = performance.now()
+    await writer.query('commit')
+    await until(() => events.length === step, 'what was committed')
+    stepsMs.push(performance.now() - sinceMs)
+    await writer.end()
+    writer = next
+  }
+  await writer.query('commit')
+  expect(Math.max(...stepsMs)).toBeLessThan(1_000)
+})
+
 test('a transaction that writes for long in another database of the server holds nobody back', async ({ hf }) => {
   const other = await newDatabase('empty')
   const long = await transaction(other.url)

@@ -67,6 +67,7 @@ async function readOn(parts: SubscriptionParts, tide: Tide, held: HeldCursor): P
   if (replayed !== 'none') return replayed === 'lost' ? 'lost' : 0
   const { safe, top } = await tide.look()
   if (safe <= held.seq) return restOf(parts, held, top)
+  waits.delete(held)
   const upTo = Math.min(safe, held.seq + windowSize)
   const isCareful = held.carefulUntil > held.seq
   const limit = isCareful ? 1 : parts.batchSize
