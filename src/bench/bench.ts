@@ -5,9 +5,10 @@ import type { Holdfast } from '../engine/engine.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { defineJob } from '../job/define.ts'
 import { connectionOptions } from '../store/connection.ts'
+import { runOnce } from '../store/run-once.ts'
 import { runnerIn } from '../store/store.ts'
 import { isAlive, serverFacts } from './ground.sql.ts'
-import { embeddedGround, givenGround, runOnce } from './ground.ts'
+import { embeddedGround, givenGround } from './ground.ts'
 
 /** Every figure of a benchmark, in the order in which it is taken. */
 export const figures = {

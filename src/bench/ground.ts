@@ -2,32 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
-import { connectionOptions, describe } from '../store/connection.ts'
 import { removeEmbedded, startEmbedded } from '../store/embedded/embedded.ts'
-import type { Statement } from '../store/sql.ts'
-import { runnerIn } from '../store/store.ts'
+import { runOnce } from '../store/run-once.ts'
 import { createDatabase, dropDatabase, hasJobs, hasSchema } from './ground.sql.ts'
 
 /** A database that nothing but the benchmark uses. */
 export interface Ground {
   readonly url: string
   stop(): Promise<void>
-}
-
-/** Runs one statement on a connection of its own. */
-export async function runOnce<P, Row>(url: string, statement: Statement<P, Row>, params: P): Promise<Row[]> {
-  const client = new pg.Client(connectionOptions(url))
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    return await runnerIn(client).run(statement, params)
-  } catch (error) {
-    throw describe(error, url)
-  } finally {
-    await client.end().catch(() => {})
-  }
 }
 
 /** A Postgres of our own, gone with all that is on it. */

@@ -2,13 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
-import { connectionOptions, describe } from '../store/connection.ts'
 import { type EmbeddedPostgres, removeEmbedded, startEmbedded } from '../store/embedded/embedded.ts'
 import { migrate } from '../store/migrate.ts'
-import type { Statement } from '../store/sql.ts'
-import { runnerIn } from '../store/store.ts'
+import { runOnce } from '../store/run-once.ts'
 import { type Target, targetOf } from './dial.ts'
 import {
   copyDatabase,
@@ -35,20 +32,6 @@ export interface Ground {
   /** What a restart is here. */
   readonly restartIs: string
   stop(): Promise<void>
-}
-
-/** Runs one statement on a connection of its own. */
-export async function runOnce<P, Row>(url: string, statement: Statement<P, Row>, params: P): Promise<Row[]> {
-  const client = new pg.Client(connectionOptions(url))
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    return await runnerIn(client).run(statement, params)
-  } catch (error) {
-    throw describe(error, url)
-  } finally {
-    await client.end().catch(() => {})
-  }
 }
 
 /** Starts an embedded Postgres in a folder that goes with it. */
