@@ -28,8 +28,11 @@ import {
 import { filterOf, idOf, known, type ListOptions, queueOf, textOf } from './given.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
+import { type Keys, makeKeys } from './keys.ts'
+import type { RegisteredKind } from './kinds.ts'
 import type { Log } from './log.ts'
 import { type Metrics, makeMetrics } from './metrics.ts'
+import { type Page, type PageOptions, pageOf } from './page.ts'
 import { getJob, jobTimeline, listJobs, listKinds, pauseQueue, stateOf } from './read.sql.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeResults } from './results.ts'
@@ -42,16 +45,6 @@ export interface SubmitHow extends SubmitOptions {
   tx?: Queryable
 }
 
-/** A kind, as the last worker that knows it has registered it. */
-export interface RegisteredKind {
-  name: string
-  queue: string
-  priority: number
-  crashBudget: number
-  stages: { name: string; optional: boolean }[]
-  seenAt: Date
-}
-
 /** Holdfast, connected. */
 export interface Holdfast {
   /** Submits one job. Submits that come at the same time share a commit; a lone one does not wait. */
@@ -62,11 +55,15 @@ export interface Holdfast {
     all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
     how?: { tx?: Queryable },
   ): Promise<Handle<J>[]>
+  /** Submits jobs of several kinds: all of them, or none. */
+  submitMixed(all: readonly ({ job: AnyJob; input: unknown } & SubmitOptions)[]): Promise<Handle<AnyJob>[]>
   /** A handle on a job that exists already. */
   handle<J extends AnyJob = JobDefinition>(id: string, job?: J): Handle<J>
   /** The job, or null if there is none with that id. */
   get(id: string, scope?: { tenant?: string }): Promise<Job | null>
   list(options?: ListOptions): Promise<JobSummary[]>
+  /** A page of jobs, which looks at a bounded number of rows however deep it is and whatever it asks for. */
+  page(options?: PageOptions): Promise<Page>
   timeline(id: string): Promise<TimelineEvent[]>
   /** How far the fan-outs of a job are, by stage. */
   fanOuts(id: string): Promise<FanOutProgress[]>
@@ -74,6 +71,8 @@ export interface Holdfast {
   items(id: string, options?: { state?: State; after?: AfterItem; limit?: number }): Promise<Item[]>
   /** The log of changes: durable groups of readers, and looking on. */
   readonly events: Events
+  /** The keys that open the HTTP door. */
+  readonly keys: Keys
   /** Webhooks: endpoints of tenants, and what is sent to them. */
   readonly webhooks: Webhooks
   /** Barriers of their own, for executions that another system owns. */
@@ -159,13 +158,23 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
     { tx }: { tx?: Queryable } = {},
   ): Promise<Handle<J>[]> {
+    return submitMixed(
+      all.map((one) => ({ ...one, job })),
+      tx,
+    ) as unknown as Promise<Handle<J>[]>
+  }
+
+  async function submitMixed(
+    all: readonly ({ job: AnyJob; input: unknown } & SubmitOptions)[],
+    tx?: Queryable,
+  ): Promise<Handle<AnyJob>[]> {
     const prepared: PreparedJob[] = []
-    for (const { input, ...how } of all)
+    for (const { job, input, ...how } of all)
       prepared.push(await prepare(config, known(job), input, how, await deliverer.forJob(how)))
     const submitted = tx
       ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
       : await submitter.submitMany(prepared)
-    return submitted.map(({ id, isNew }) => handle<J>(id, isNew))
+    return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
   }
 
   /** Whether there is no such job or it can't do that now is asked only after the write: before it, the answer may change. */
@@ -213,12 +222,15 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     barrier,
     submit,
     submitMany,
+    submitMixed: (all) => submitMixed(all),
     handle: (id) => handle(idOf(id), false),
     async get(id, { tenant } = {}) {
       const [row] = await store.run(getJob, { id: idOf(id), tenant: textOf('tenant', tenant) })
       return row ? jobOf(row) : null
     },
     list: async (options = {}) => (await store.run(listJobs, filterOf(options))).map(summaryOf),
+    page: (options = {}) => pageOf(store, options),
+    keys: makeKeys(store),
     fanOuts: (id) => fanOutsOf(store, idOf(id)),
     items: (id, { limit = 100, ...options } = {}) =>
       listItems(store, idOf(id), { limit: Math.min(1000, limit), ...options }),
