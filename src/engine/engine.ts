@@ -5,7 +5,6 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { Wakeups } from '../events/wakeups.ts'
 import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
-import type { State } from '../job/machine.ts'
 import { boundOf } from '../reaper/bound.ts'
 import type { Service } from '../service/service.ts'
 import type { Queryable, Store } from '../store/store.ts'
@@ -16,24 +15,13 @@ import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
 import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
 import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
-import {
-  type AfterItem,
-  type FanOutProgress,
-  fanOutsOf,
-  type Item,
-  listItems,
-  listStragglers,
-  type Straggler,
-} from './fan-outs.ts'
-import { filterOf, idOf, known, type ListOptions, queueOf, textOf } from './given.ts'
+import { idOf, known, queueOf, textOf } from './given.ts'
 import { type Handle, makeHandle } from './handle.ts'
-import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
 import { type Keys, makeKeys } from './keys.ts'
-import type { RegisteredKind } from './kinds.ts'
 import type { Log } from './log.ts'
 import { type Metrics, makeMetrics } from './metrics.ts'
-import { type Page, type PageOptions, pageOf } from './page.ts'
-import { getJob, jobTimeline, listJobs, listKinds, pauseQueue, stateOf } from './read.sql.ts'
+import { pauseQueue, stateOf } from './read.sql.ts'
+import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeResults } from './results.ts'
 import { makeWebhooks, type Webhooks } from './webhooks.ts'
@@ -46,7 +34,7 @@ export interface SubmitHow extends SubmitOptions {
 }
 
 /** Holdfast, connected. */
-export interface Holdfast {
+export interface Holdfast extends Reads {
   /** Submits one job. Submits that come at the same time share a commit; a lone one does not wait. */
   submit<J extends AnyJob>(job: J, input: InputOf<J>, how?: SubmitHow): Promise<Handle<J>>
   /** Submits many jobs of a kind: all of them, or none. */
@@ -59,16 +47,6 @@ export interface Holdfast {
   submitMixed(all: readonly ({ job: AnyJob; input: unknown } & SubmitOptions)[]): Promise<Handle<AnyJob>[]>
   /** A handle on a job that exists already. */
   handle<J extends AnyJob = JobDefinition>(id: string, job?: J): Handle<J>
-  /** The job, or null if there is none with that id. */
-  get(id: string, scope?: { tenant?: string }): Promise<Job | null>
-  list(options?: ListOptions): Promise<JobSummary[]>
-  /** A page of jobs, which looks at a bounded number of rows however deep it is and whatever it asks for. */
-  page(options?: PageOptions): Promise<Page>
-  timeline(id: string): Promise<TimelineEvent[]>
-  /** How far the fan-outs of a job are, by stage. */
-  fanOuts(id: string): Promise<FanOutProgress[]>
-  /** The items of a job, by stage and position; the last one of a page is the `after` of the next. */
-  items(id: string, options?: { state?: State; after?: AfterItem; limit?: number }): Promise<Item[]>
   /** The log of changes: durable groups of readers, and looking on. */
   readonly events: Events
   /** The keys that open the HTTP door. */
@@ -77,8 +55,6 @@ export interface Holdfast {
   readonly webhooks: Webhooks
   /** Barriers of their own, for executions that another system owns. */
   readonly barrier: Barriers
-  /** The items of a job that have been at work the longest. */
-  stragglers(id: string, options?: { limit?: number }): Promise<Straggler[]>
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
   cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
@@ -86,8 +62,6 @@ export interface Holdfast {
   /** Stops the claiming of a queue's jobs; what runs goes on. */
   pauseQueue(name: string): Promise<void>
   resumeQueue(name: string): Promise<void>
-  /** The kinds that workers have registered. */
-  kinds(): Promise<RegisteredKind[]>
   /** Starts to work on the kinds of this process, with a reaper beside it: they live and die together. */
   work(options?: WorkOptions): Promise<Working>
   /** Runs a reaper without a worker. */
@@ -215,6 +189,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   let closing: Promise<void> | undefined
   const events = makeEvents(parts, begin)
   return {
+    ...makeReads(parts),
     events,
     webhooks: makeWebhooks(parts),
     config,
@@ -224,18 +199,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     submitMany,
     submitMixed: (all) => submitMixed(all),
     handle: (id) => handle(idOf(id), false),
-    async get(id, { tenant } = {}) {
-      const [row] = await store.run(getJob, { id: idOf(id), tenant: textOf('tenant', tenant) })
-      return row ? jobOf(row) : null
-    },
-    list: async (options = {}) => (await store.run(listJobs, filterOf(options))).map(summaryOf),
-    page: (options = {}) => pageOf(store, options),
     keys: makeKeys(store),
-    fanOuts: (id) => fanOutsOf(store, idOf(id)),
-    items: (id, { limit = 100, ...options } = {}) =>
-      listItems(store, idOf(id), { limit: Math.min(1000, limit), ...options }),
-    stragglers: (id, { limit = 10 } = {}) => listStragglers(store, idOf(id), Math.min(1000, limit)),
-    timeline: async (id) => (await store.run(jobTimeline, { id: idOf(id), limit: 10_000 })).map(timelineEventOf),
     async cancel(id, options = {}) {
       const jobId = idOf(id)
       const tenant = textOf('tenant', options.tenant)
@@ -252,12 +216,6 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     },
     pauseQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: true })),
     resumeQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: false })),
-    kinds: async () =>
-      (await store.run(listKinds, {})).map(({ seen_at, crash_budget, ...kind }) => ({
-        ...kind,
-        crashBudget: crash_budget,
-        seenAt: seen_at,
-      })),
     async work(options = {}) {
       return begin(
         alongside(

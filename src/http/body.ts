@@ -4,7 +4,10 @@ import { HoldfastError } from '../errors/errors.ts'
 export async function readBody(request: Request, mostBytes: number): Promise<unknown> {
   const type = request.headers.get('content-type')
   if (!isJson(type))
-    throw new HoldfastError('content_type_unsupported', `Send the body as application/json, not ${type === null ? 'without a type' : `as ${JSON.stringify(type.slice(0, 100))}`}.`)
+    throw new HoldfastError(
+      'content_type_unsupported',
+      `Send the body as application/json, not ${type === null ? 'without a type' : `as ${JSON.stringify(type.slice(0, 100))}`}.`,
+    )
   const told = Number(request.headers.get('content-length') ?? 0)
   if (told > mostBytes) throw tooLarge(mostBytes)
   const text = await readText(request, mostBytes, told)
@@ -12,7 +15,10 @@ export async function readBody(request: Request, mostBytes: number): Promise<unk
     return JSON.parse(text)
   } catch {
     // not the parser's own message, which repeats what was sent
-    throw new HoldfastError('body_malformed', text === '' ? 'The body is empty; send JSON.' : 'The body is not well-formed JSON.')
+    throw new HoldfastError(
+      'body_malformed',
+      text === '' ? 'The body is empty; send JSON.' : 'The body is not well-formed JSON.',
+    )
   }
 }
 
@@ -44,5 +50,8 @@ async function readAll(request: Request, mostBytes: number): Promise<Uint8Array>
 }
 
 function tooLarge(mostBytes: number): HoldfastError {
-  return new HoldfastError('body_too_large', `The body is larger than ${mostBytes} bytes, the most that this operation takes. Store large data elsewhere and send a reference.`)
+  return new HoldfastError(
+    'body_too_large',
+    `The body is larger than ${mostBytes} bytes, the most that this operation takes. Store large data elsewhere and send a reference.`,
+  )
 }

@@ -16,9 +16,13 @@ export const anyoneHere: Caller = { keyId: null, tenant: null, scopes: ['admin']
 /** Throws if the key may not do that. */
 export function mustHave(caller: Caller, scope: Scope, isForAll: boolean): void {
   if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin'))
-    throw new HoldfastError('scope_missing', `This needs a key with the scope ${scope}; yours has ${caller.scopes.join(', ')}.`, {
-      details: { needed: scope },
-    })
+    throw new HoldfastError(
+      'scope_missing',
+      `This needs a key with the scope ${scope}; yours has ${caller.scopes.join(', ')}.`,
+      {
+        details: { needed: scope },
+      },
+    )
   if (isForAll && caller.tenant !== null)
     throw new HoldfastError('scope_missing', `This needs a key for all tenants; yours is that of ${caller.tenant}.`)
 }
@@ -27,7 +31,10 @@ export function mustHave(caller: Caller, scope: Scope, isForAll: boolean): void 
 export function tenantFor(caller: Caller, asked: string | undefined): string | undefined {
   if (caller.tenant === null) return asked
   if (asked === undefined || asked === caller.tenant) return caller.tenant
-  throw new HoldfastError('tenant_forbidden', `This key is that of the tenant ${caller.tenant}; leave the tenant out, or use another key.`)
+  throw new HoldfastError(
+    'tenant_forbidden',
+    `This key is that of the tenant ${caller.tenant}; leave the tenant out, or use another key.`,
+  )
 }
 
 /** The same as an option, for calls that take one. */

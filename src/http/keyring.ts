@@ -38,7 +38,10 @@ export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
       const header = request.headers.get('authorization')
       if (header === null) {
         if (needsKey)
-          throw new HoldfastError('key_missing', 'Send an API key as "Authorization: Bearer hf_…". `holdfast keys create` makes one.')
+          throw new HoldfastError(
+            'key_missing',
+            'Send an API key as "Authorization: Bearer hf_…". `holdfast keys create` makes one.',
+          )
         mustBeHere(request)
         return anyoneHere
       }

@@ -32,17 +32,25 @@ export function makeLimits({ perSecond, waits }: { perSecond: number; waits: num
       bucket.tokens = Math.min(burst, bucket.tokens + ((nowMs - bucket.atMs) * perSecond) / 1000)
       bucket.atMs = nowMs
       if (bucket.tokens < 1)
-        throw new HoldfastError('rate_limited', `More than ${perSecond} requests a second with this key; slow down, or submit many at once.`, {
-          details: { retryAfterMs: Math.ceil(((1 - bucket.tokens) * 1000) / perSecond) },
-        })
+        throw new HoldfastError(
+          'rate_limited',
+          `More than ${perSecond} requests a second with this key; slow down, or submit many at once.`,
+          {
+            details: { retryAfterMs: Math.ceil(((1 - bucket.tokens) * 1000) / perSecond) },
+          },
+        )
       bucket.tokens -= 1
     },
     wait({ keyId }) {
       const count = open.get(keyId) ?? 0
       if (count >= waits)
-        throw new HoldfastError('waits_exhausted', `${waits} requests of this key wait already; wait for one of them to end.`, {
-          details: { retryAfterMs: 1_000 },
-        })
+        throw new HoldfastError(
+          'waits_exhausted',
+          `${waits} requests of this key wait already; wait for one of them to end.`,
+          {
+            details: { retryAfterMs: 1_000 },
+          },
+        )
       open.set(keyId, count + 1)
       let isOver = false
       return () => {

@@ -2,12 +2,13 @@
  * An operation of the HTTP API, declared once: router, checks, OpenAPI document, browsable docs, generated client and the fuzz test all
  * derive from the list in operations.ts.
  */
-import type { z } from './zod.ts'
+
 import type { Holdfast } from '../engine/engine.ts'
 import type { Scope } from '../engine/keys.ts'
 import type { ErrorCode } from '../errors/errors.ts'
 import type { Caller } from './caller.ts'
 import type { Door } from './door.ts'
+import type { z } from './zod.ts'
 
 /** How large a body may be: a few fields, one input, or many inputs or outputs. */
 export type BodySize = 'small' | 'input' | 'large'

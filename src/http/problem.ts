@@ -7,10 +7,15 @@ export const problemSchema = z
     type: z.string().openapi({ description: 'A URN made of the code.', example: 'urn:holdfast:error:job_not_found' }),
     title: z.string().openapi({ description: 'What the code means.' }),
     status: z.number().int(),
-    code: z.enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]).openapi({ description: 'Stable; see the list of error codes.' }),
+    code: z
+      .enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]])
+      .openapi({ description: 'Stable; see the list of error codes.' }),
     detail: z.string().openapi({ description: 'What happened this time, and what to do.' }),
     requestId: z.string().openapi({ description: 'The X-Request-Id of this request, for whoever reads the logs.' }),
-    details: z.record(z.string(), z.unknown()).optional().openapi({ description: 'More, by code: `issues` of a request that does not fit, for one.' }),
+    details: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .openapi({ description: 'More, by code: `issues` of a request that does not fit, for one.' }),
   })
   .openapi('Problem')
 
