@@ -7,6 +7,7 @@ import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
 import { boundOf } from '../reaper/bound.ts'
 import type { Service } from '../service/service.ts'
+import { checkSchema } from '../store/migrate.ts'
 import type { Queryable, Store } from '../store/store.ts'
 import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
@@ -72,6 +73,8 @@ export interface Holdfast extends Reads {
   reclaim(child: { supervisor: string; pid: number }): Promise<void>
   /** Checks every invariant of the database, reading only. Where it must look at each job, the latest 100,000 are checked; `latest: null` checks all. */
   audit(options?: { latest?: number | null }): Promise<Audit>
+  /** Answers if the database does and has the schema that this program knows; throws what is wrong otherwise. */
+  ready(): Promise<void>
   /** What this process counted, in the text format of Prometheus. */
   metrics(): Promise<string>
   /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
@@ -229,6 +232,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     deliver: () => begin(deliverer.share()),
     audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
     reclaim: (child) => reclaimChild(parts, child),
+    ready: () => checkSchema(store),
     metrics: () => parts.metrics.text(),
     close: () => {
       closing ??= close()
