@@ -250,7 +250,7 @@ test('a server without a database lives, says why it is not ready, and becomes r
     config,
     log: silent,
     needsKey: false,
-    reach: () => connect({ ...config, log: silent }),
+    reach: () => connect({ ...config, url: at, log: silent }),
   })
   try {
     await serving.start()
