@@ -3,7 +3,7 @@ export type { Arrived, Opened } from './barrier/owned.ts'
 export type { MarkAnswer, Owner, OwnerStatus } from './barrier/owner.ts'
 export type { Barriers, OpenBarrier, OwnedBarrier } from './engine/barriers.ts'
 export { type ConnectOptions, connect } from './engine/connect.ts'
-export type { Deliveries, Delivery, DeliveryOptions, TenantScope } from './engine/deliveries.ts'
+export type { Backlog, Deliveries, Delivery, DeliveryOptions, TenantScope } from './engine/deliveries.ts'
 export type { Holdfast, SubmitHow } from './engine/engine.ts'
 export type {
   Events,
@@ -18,6 +18,7 @@ export type { AfterItem, FanOutProgress, Item, Straggler } from './engine/fan-ou
 export type { ListOptions } from './engine/given.ts'
 export type { Handle } from './engine/handle.ts'
 export type { Job, JobSummary, Result, TimelineEvent } from './engine/job.ts'
+export type { Pulse } from './engine/pulse.ts'
 export type { Queue } from './engine/queues.ts'
 export type { Reads, RegisteredKind, TimelineOptions } from './engine/reads.ts'
 export type { Leader, Recovery, Refusal, Revival } from './engine/recovery.ts'

@@ -15,6 +15,7 @@ import { addRedo } from './redo.ts'
 import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
 import { paint } from './terminal.ts'
+import { addTop } from './top.ts'
 import { addWebhooks } from './webhooks.ts'
 import { addWork } from './work.ts'
 import { addWorkChild } from './work-child.ts'
@@ -27,6 +28,7 @@ const commands = [
   addSubmit,
   addJobs,
   addShow,
+  addTop,
   addCancel,
   addRedo,
   addEvents,

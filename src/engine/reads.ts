@@ -12,6 +12,7 @@ import {
 } from './fan-outs.ts'
 import { filterOf, idOf, type ListOptions, limitOf, mustBeObject, placeOf, textOf } from './given.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
+import { type Pulse, pulseOf } from './pulse.ts'
 import { type Queue, queuesOf } from './queues.ts'
 import { getJob, jobTimeline, listJobs, listKinds, stateOf } from './read.sql.ts'
 import { type Recovery, recoveryOf } from './recovery.ts'
@@ -58,6 +59,8 @@ export interface Reads {
   sessions(options?: SessionOptions): Promise<Session[]>
   /** Who runs the clockwork, within what bound lost jobs move again, and what was revived or refused lately. */
   recovery(): Promise<Recovery>
+  /** How much has happened since an earlier pulse; without one, only the place from which the next one counts. */
+  pulse(since?: Pulse): Promise<Pulse>
 }
 
 /** Makes the reads of an engine. */
@@ -91,5 +94,6 @@ export function makeReads({ store, config }: { store: Store; config: Config }): 
     queues: async (options = {}) => queuesOf(store, options),
     sessions: async (options = {}) => sessionsOf(store, options),
     recovery: () => recoveryOf(store, config),
+    pulse: (since) => pulseOf(store, since),
   }
 }

@@ -6,7 +6,8 @@ import { readdir } from 'node:fs/promises'
  */
 export const leftOut: readonly { matches: RegExp; because: string }[] = [
   {
-    matches: /^(leader\.current|event\.(oldest_writer|revivals)|queue\.list|session\.(living|ended)|refusal\.last)$/,
+    matches:
+      /^(leader\.current|event\.(oldest_writer|revivals|tally)|queue\.list|session\.(living|ended)|refusal\.last|delivery\.count)$/,
     because: 'It only reads, for a person who asks.',
   },
 ]

@@ -57,6 +57,21 @@ export const getDelivery = statement<DeliveryRow & { body: string }>()(
   where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant})`,
 )
 
+/** How many deliveries are to be sent, and how many were given up; no more than `most` of each are looked at. The orders are those of their indexes. */
+export const countDeliveries = statement<{ pending: number; dead: number }>()(
+  'delivery.count',
+  (p: { tenant: string | null; most: number }) => sql`
+  select
+    (
+      select count(*) filter (where ${p.tenant}::text is null or tenant = ${p.tenant})
+      from (select tenant from holdfast.delivery where state = 'pending' order by lane, next_at limit ${p.most}) as walked
+    ) as pending,
+    (
+      select count(*) filter (where ${p.tenant}::text is null or tenant = ${p.tenant})
+      from (select tenant from holdfast.delivery where state = 'dead' order by id limit ${p.most}) as walked
+    ) as dead`,
+)
+
 /** As if it were new, but for its fence, its id and its bytes. */
 const anew = sql`state = 'pending', ended_at = null, next_at = now(), failures = 0, failed_at = null`
 
