@@ -23,6 +23,7 @@ import { pauseQueue, stateOf } from './read.sql.ts'
 import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeResults } from './results.ts'
+import { inSubmit } from './span.ts'
 import { makeWebhooks, type Webhooks } from './webhooks.ts'
 import { makeWorking, type Working, type WorkOptions } from './work.ts'
 
@@ -116,10 +117,12 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     input: InputOf<J>,
     { tx, ...how }: SubmitHow = {},
   ): Promise<Handle<J>> {
-    const prepared = await prepare(config, known(job), input, how, await deliverer.forJob(how))
-    const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
-    const submitted = first as { id: JobId; isNew: boolean }
-    return handle<J>(submitted.id, submitted.isNew)
+    return inSubmit(job, how.traceparent, async (trace) => {
+      const prepared = await prepare(config, known(job), input, { ...how, ...trace(how) }, await deliverer.forJob(how))
+      const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
+      const submitted = first as { id: JobId; isNew: boolean }
+      return handle<J>(submitted.id, submitted.isNew)
+    })
   }
 
   async function submitMany<J extends AnyJob>(
@@ -127,13 +130,15 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
     { tx }: { tx?: Queryable } = {},
   ): Promise<Handle<J>[]> {
-    const prepared: PreparedJob[] = []
-    for (const { input, ...how } of all)
-      prepared.push(await prepare(config, known(job), input, how, await deliverer.forJob(how)))
-    const submitted = tx
-      ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
-      : await submitter.submitMany(prepared)
-    return submitted.map(({ id, isNew }) => handle<J>(id, isNew))
+    return inSubmit(job, undefined, async (trace) => {
+      const prepared: PreparedJob[] = []
+      for (const { input, ...how } of all)
+        prepared.push(await prepare(config, known(job), input, { ...how, ...trace(how) }, await deliverer.forJob(how)))
+      const submitted = tx
+        ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
+        : await submitter.submitMany(prepared)
+      return submitted.map(({ id, isNew }) => handle<J>(id, isNew))
+    })
   }
 
   /** Whether there is no such job or it can't do that now is asked only after the write: before it, the answer may change. */
