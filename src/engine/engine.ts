@@ -23,6 +23,7 @@ import { pauseQueue, stateOf } from './read.sql.ts'
 import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeResults } from './results.ts'
+import { makeScrape } from './scrape.ts'
 import { inSubmit } from './span.ts'
 import { makeWebhooks, type Webhooks } from './webhooks.ts'
 import { makeWorking, type Working, type WorkOptions } from './work.ts'
@@ -68,7 +69,7 @@ export interface Holdfast extends Reads {
   reclaim(child: { supervisor: string; pid: number }): Promise<void>
   /** Checks every invariant of the database, reading only. Where it must look at each job, the latest 100,000 are checked; `latest: null` checks all. */
   audit(options?: { latest?: number | null }): Promise<Audit>
-  /** What this process counted, in the text format of Prometheus. */
+  /** What this process counted, and what the database tells of queues, sessions, groups and deliveries, in the text format of Prometheus. */
   metrics(): Promise<string>
   /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
   close(): Promise<void>
@@ -102,7 +103,7 @@ export interface Reaping {
 
 /** Makes Holdfast of its parts: the one place where adapters meet rooms. */
 export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'deliverer'>): Holdfast {
-  const shared = { ...given, metrics: makeMetrics(), wakeups: makeEngineWakeups(given) }
+  const shared = { ...given, metrics: makeMetrics('process', 'database'), wakeups: makeEngineWakeups(given) }
   const deliverer = makeDeliverer(shared, shared.wakeups)
   const parts: EngineParts = { ...shared, deliverer }
   const { store, config, log } = parts
@@ -178,10 +179,12 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
 
   let closing: Promise<void> | undefined
   const events = makeEvents(parts, begin)
+  const reads = makeReads(parts)
+  const webhooks = makeWebhooks(parts)
   return {
-    ...makeReads(parts),
+    ...reads,
     events,
-    webhooks: makeWebhooks(parts),
+    webhooks,
     config,
     url: parts.url,
     barrier,
@@ -217,7 +220,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     deliver: () => begin(deliverer.share()),
     audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
     reclaim: (child) => reclaimChild(parts, child),
-    metrics: () => parts.metrics.text(),
+    metrics: makeScrape(parts.metrics, { reads, events, webhooks }),
     close: () => {
       closing ??= close()
       return closing
