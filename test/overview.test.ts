@@ -227,6 +227,10 @@ test('the backlog of webhooks counts what is to be sent and what was given up', 
     )
   expect(await hf.webhooks.backlog()).toEqual({ pending: 2, dead: 1, isCapped: false })
   expect(await hf.webhooks.backlog({ tenant: 'acme' })).toEqual({ pending: 1, dead: 0, isCapped: false })
+  await query(`
+    insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
+    select n, 'x', 'job.failed', 'other', 'a lane before the others', 'dead', '', now() from generate_series(100, 100100) as n`)
+  expect(await hf.webhooks.backlog({ tenant: 'acme' })).toMatchObject({ pending: 1, isCapped: true })
 })
 
 test('of revivals and refusals the last twenty are told, the latest first', async ({ hf, query }) => {

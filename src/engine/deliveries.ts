@@ -95,8 +95,7 @@ export function makeDeliveries(store: Runner): Deliveries {
     },
     async backlog({ tenant } = {}) {
       const [row] = await store.run(countDeliveries, { tenant: textOf('tenant', tenant), most: mostCounted })
-      const { pending = 0, dead = 0 } = row ?? {}
-      return { pending, dead, isCapped: Math.max(pending, dead) >= mostCounted }
+      return { pending: row?.pending ?? 0, dead: row?.dead ?? 0, isCapped: row?.is_capped === true }
     },
     async delivery(id, { tenant } = {}) {
       const [row] = await store.run(getDelivery, { id: deliveryId(id), tenant: textOf('tenant', tenant) })
