@@ -122,7 +122,7 @@ async function faults() {
 }
 
 async function metrics() {
-  return (await built('engine/metrics')).metricsTable()
+  return (await built('engine/metric-table')).metricsTable()
 }
 
 async function invariants() {
