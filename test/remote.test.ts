@@ -29,9 +29,6 @@ async function holding(hf: Holdfast, worker: Partial<OpenRemote> = {}) {
   return { handle, session, attempt }
 }
 
-const endSession = (id: number) =>
-  [`update holdfast.session set ended_at = now(), ended_by = 'test' where id = $1`, [id]] as const
-
 test('a remote worker claims, reports and settles like any other', async ({ hf }) => {
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   const handle = await hf.submit(extract, { page: 1 } as never, { traceparent })
@@ -245,7 +242,7 @@ test('a waiting claim ends with its session, its caller, its time and its server
   expect(await left).toEqual([])
   expect(await hf.remote.claim(id, { waitMs: 50 })).toEqual([])
   const ended = hf.remote.claim(id, { waitMs: 30_000 })
-  await query(...(endSession(id) as [string, unknown[]]))
+  await query(`update holdfast.session set ended_at = now(), ended_by = 'test' where id = $1`, [id])
   await expect(ended).rejects.toMatchObject({ code: 'session_ended' })
   const second = await hf.remote.open({ kinds })
   const stopped = hf.remote.claim(second.id, { waitMs: 30_000 })
