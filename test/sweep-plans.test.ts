@@ -1,6 +1,8 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { audit } from '#holdfast/audit/audit'
+import { endedSessions, listQueues, livingSessions } from '#holdfast/engine/overview.sql'
+import { lastRefusals, lastRevivals } from '#holdfast/engine/recovery.sql'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from '#holdfast/reaper/revive.sql'
 import {
   endChildSessions,
@@ -136,6 +138,12 @@ const samples: [
   ['orphan.stranded', (mode) => planOf(strandedKinds, {}, mode), 1],
   ['session.forget', (mode) => planOf(forgetSessions, { olderThanMs: day, limit: 500 }, mode), 1],
   ['refusal.forget', (mode) => planOf(forgetRefusals, { olderThanMs: 7 * day, limit: 500 }, mode), 0],
+  ['session.living', (mode) => planOf(livingSessions, { before: 1_000, limit: 100 }, mode), 1],
+  ['session.ended', (mode) => planOf(endedSessions, { before: 1_000, limit: 100 }, mode), 1],
+  ['event.revivals', (mode) => planOf(lastRevivals, { limit: 20 }, mode), 0],
+  ['refusal.last', (mode) => planOf(lastRefusals, { limit: 20 }, mode), 0],
+  // looks at no more than so many jobs of each queue and state, and at few blocks beside them
+  ['queue.list', (mode) => planOf(listQueues, { tenant: 'default', most: 100 }, mode), 0],
   ['job.revive', async (mode) => planOf(reviveJobs, { orphans: await orphansOf('session_id > 35') }, mode), 1],
   ['job.quarantine', async (mode) => planOf(quarantineJobs, { orphans: await orphansOf('session_id > 35') }, mode), 0],
 ]
@@ -158,7 +166,9 @@ async function costOf(
 
 const statistics = ['stale', 'fresh'] as const
 for (const state of statistics) {
-  test(`with ${state} statistics no statement of the reaper walks a big table`, { timeout: 60_000 }, async () => {
+  test(`with ${state} statistics no statement of the reaper, and none of an overview, walks a big table`, {
+    timeout: 60_000,
+  }, async () => {
     if (state === 'fresh') await client.query('analyze')
     for (const [name, explain] of samples)
       for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {

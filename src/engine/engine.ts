@@ -5,9 +5,9 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { Wakeups } from '../events/wakeups.ts'
 import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
-import type { State } from '../job/machine.ts'
 import { boundOf } from '../reaper/bound.ts'
 import type { Service } from '../service/service.ts'
+import { checkSchema } from '../store/migrate.ts'
 import type { Queryable, Store } from '../store/store.ts'
 import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
@@ -17,21 +17,13 @@ import type { Remote } from '../worker/remote.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
 import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
 import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
-import {
-  type AfterItem,
-  type FanOutProgress,
-  fanOutsOf,
-  type Item,
-  listItems,
-  listStragglers,
-  type Straggler,
-} from './fan-outs.ts'
-import { filterOf, idOf, known, type ListOptions, queueOf, textOf } from './given.ts'
+import { idOf, known, queueOf, textOf } from './given.ts'
 import { type Handle, makeHandle } from './handle.ts'
-import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
+import { type Keys, makeKeys } from './keys.ts'
 import type { Log } from './log.ts'
 import { type Metrics, makeMetrics } from './metrics.ts'
-import { getJob, jobTimeline, listJobs, listKinds, pauseQueue, stateOf } from './read.sql.ts'
+import { pauseQueue, stateOf } from './read.sql.ts'
+import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeEngineRemote } from './remote.ts'
 import { makeResults } from './results.ts'
@@ -44,18 +36,8 @@ export interface SubmitHow extends SubmitOptions {
   tx?: Queryable
 }
 
-/** A kind, as the last worker that knows it has registered it. */
-export interface RegisteredKind {
-  name: string
-  queue: string
-  priority: number
-  crashBudget: number
-  stages: { name: string; optional: boolean }[]
-  seenAt: Date
-}
-
 /** Holdfast, connected. */
-export interface Holdfast {
+export interface Holdfast extends Reads {
   /** Submits one job. Submits that come at the same time share a commit; a lone one does not wait. */
   submit<J extends AnyJob>(job: J, input: InputOf<J>, how?: SubmitHow): Promise<Handle<J>>
   /** Submits many jobs of a kind: all of them, or none. */
@@ -64,26 +46,20 @@ export interface Holdfast {
     all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
     how?: { tx?: Queryable },
   ): Promise<Handle<J>[]>
+  /** Submits jobs of several kinds: all of them, or none. */
+  submitMixed(all: readonly ({ job: AnyJob; input: unknown } & SubmitOptions)[]): Promise<Handle<AnyJob>[]>
   /** A handle on a job that exists already. */
   handle<J extends AnyJob = JobDefinition>(id: string, job?: J): Handle<J>
-  /** The job, or null if there is none with that id. */
-  get(id: string, scope?: { tenant?: string }): Promise<Job | null>
-  list(options?: ListOptions): Promise<JobSummary[]>
-  timeline(id: string): Promise<TimelineEvent[]>
-  /** How far the fan-outs of a job are, by stage. */
-  fanOuts(id: string): Promise<FanOutProgress[]>
-  /** The items of a job, by stage and position; the last one of a page is the `after` of the next. */
-  items(id: string, options?: { state?: State; after?: AfterItem; limit?: number }): Promise<Item[]>
   /** The log of changes: durable groups of readers, and looking on. */
   readonly events: Events
+  /** The keys that open the HTTP door. */
+  readonly keys: Keys
   /** Webhooks: endpoints of tenants, and what is sent to them. */
   readonly webhooks: Webhooks
   /** Barriers of their own, for executions that another system owns. */
   readonly barrier: Barriers
   /** For workers that are not connected to the database: what a server does in their name. */
   readonly remote: Remote
-  /** The items of a job that have been at work the longest. */
-  stragglers(id: string, options?: { limit?: number }): Promise<Straggler[]>
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
   cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
@@ -91,8 +67,6 @@ export interface Holdfast {
   /** Stops the claiming of a queue's jobs; what runs goes on. */
   pauseQueue(name: string): Promise<void>
   resumeQueue(name: string): Promise<void>
-  /** The kinds that workers have registered. */
-  kinds(): Promise<RegisteredKind[]>
   /** Starts to work on the kinds of this process, with a reaper beside it: they live and die together. */
   work(options?: WorkOptions): Promise<Working>
   /** Runs a reaper without a worker. */
@@ -103,6 +77,8 @@ export interface Holdfast {
   reclaim(child: { supervisor: string; pid: number }): Promise<void>
   /** Checks every invariant of the database, reading only. Where it must look at each job, the latest 100,000 are checked; `latest: null` checks all. */
   audit(options?: { latest?: number | null }): Promise<Audit>
+  /** Answers if the database does and has the schema that this program knows; throws what is wrong otherwise. */
+  ready(): Promise<void>
   /** What this process counted, in the text format of Prometheus. */
   metrics(): Promise<string>
   /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
@@ -164,13 +140,23 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
     { tx }: { tx?: Queryable } = {},
   ): Promise<Handle<J>[]> {
+    return submitMixed(
+      all.map((one) => ({ ...one, job })),
+      tx,
+    ) as unknown as Promise<Handle<J>[]>
+  }
+
+  async function submitMixed(
+    all: readonly ({ job: AnyJob; input: unknown } & SubmitOptions)[],
+    tx?: Queryable,
+  ): Promise<Handle<AnyJob>[]> {
     const prepared: PreparedJob[] = []
-    for (const { input, ...how } of all)
+    for (const { job, input, ...how } of all)
       prepared.push(await prepare(config, known(job), input, how, await deliverer.forJob(how)))
     const submitted = tx
       ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
       : await submitter.submitMany(prepared)
-    return submitted.map(({ id, isNew }) => handle<J>(id, isNew))
+    return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
   }
 
   /** Whether there is no such job or it can't do that now is asked only after the write: before it, the answer may change. */
@@ -211,6 +197,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   let closing: Promise<void> | undefined
   const events = makeEvents(parts, begin)
   return {
+    ...makeReads(parts),
     events,
     webhooks: makeWebhooks(parts),
     config,
@@ -219,17 +206,9 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     remote,
     submit,
     submitMany,
+    submitMixed: (all) => submitMixed(all),
     handle: (id) => handle(idOf(id), false),
-    async get(id, { tenant } = {}) {
-      const [row] = await store.run(getJob, { id: idOf(id), tenant: textOf('tenant', tenant) })
-      return row ? jobOf(row) : null
-    },
-    list: async (options = {}) => (await store.run(listJobs, filterOf(options))).map(summaryOf),
-    fanOuts: (id) => fanOutsOf(store, idOf(id)),
-    items: (id, { limit = 100, ...options } = {}) =>
-      listItems(store, idOf(id), { limit: Math.min(1000, limit), ...options }),
-    stragglers: (id, { limit = 10 } = {}) => listStragglers(store, idOf(id), Math.min(1000, limit)),
-    timeline: async (id) => (await store.run(jobTimeline, { id: idOf(id), limit: 10_000 })).map(timelineEventOf),
+    keys: makeKeys(store),
     async cancel(id, options = {}) {
       const jobId = idOf(id)
       const tenant = textOf('tenant', options.tenant)
@@ -246,12 +225,6 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     },
     pauseQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: true })),
     resumeQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: false })),
-    kinds: async () =>
-      (await store.run(listKinds, {})).map(({ seen_at, crash_budget, ...kind }) => ({
-        ...kind,
-        crashBudget: crash_budget,
-        seenAt: seen_at,
-      })),
     async work(options = {}) {
       return begin(
         alongside(
@@ -265,6 +238,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     deliver: () => begin(deliverer.share()),
     audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
     reclaim: (child) => reclaimChild(parts, child),
+    ready: () => checkSchema(store),
     metrics: () => parts.metrics.text(),
     close: () => {
       closing ??= close()

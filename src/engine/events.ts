@@ -8,7 +8,7 @@ import { listParked, type ParkedRow, replayParked } from '../events/parked.sql.t
 import { makeSubscription, type SubscriptionNews } from '../events/subscription.ts'
 import { tail } from '../events/tail.ts'
 import { oldestWriter } from '../events/tide.sql.ts'
-import { endOf, makeTide } from '../events/tide.ts'
+import { endOf, knownEndOf, makeTide } from '../events/tide.ts'
 import { makeWakeups, type Wakeups } from '../events/wakeups.ts'
 import { isName } from '../job/define.ts'
 import { typesOf } from '../job/event-type.ts'
@@ -100,6 +100,8 @@ export interface Events {
   replay(group: string, what: Replay): Promise<number>
   /** Forgets a group; the log is kept for it no more. */
   forget(group: string): Promise<void>
+  /** The end of the log at this moment; safe if everything up to it is there or never will be. */
+  end(): Promise<{ seq: number; isSafe: boolean }>
   /** Looks on without a group: in order, from now or from a place in the log. */
   watch(options?: WatchOptions): AsyncGenerator<LogEvent>
 }
@@ -195,6 +197,7 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
       const gone = await store.run(forgetGroup, { group: ownNameOf(group) })
       if (gone.length === 0) await mustExist(group)
     },
+    end: () => knownEndOf(makeTide(store)),
     watch(options = {}) {
       mustBeObject('options of watch', options)
       const { after, back = 0 } = options

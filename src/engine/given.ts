@@ -73,13 +73,29 @@ export function queueOf(name: string): string {
   throw new HoldfastError('option_invalid', `${JSON.stringify(name)} cannot be the name of a queue.`)
 }
 
+/** The size of a page, if it can be one. */
+export function limitOf(limit: number, most: number): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= most) return limit
+  throw new HoldfastError(
+    'option_invalid',
+    `The option limit must be a whole number from 1 to ${most}, not ${JSON.stringify(limit)}.`,
+  )
+}
+
+/** A place in a sequence, such as that of the log. */
+export function placeOf(option: string, place: number): number {
+  if (Number.isSafeInteger(place) && place >= 0) return place
+  throw new HoldfastError(
+    'option_invalid',
+    `The option ${option} must be a whole number from 0 on, not ${JSON.stringify(place)}.`,
+  )
+}
+
 /** What to list, checked. */
 export function filterOf({ kind, queue, tenant, state, items = false, before, limit = 50 }: ListOptions): ListFilter {
   const states = state === undefined ? null : [state].flat()
   const odd = states?.find((word) => !isState(word))
   if (odd !== undefined) throw new HoldfastError('option_invalid', `${JSON.stringify(odd)} is not a state of a job.`)
-  if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
-    throw new HoldfastError('option_invalid', `The option limit must be a whole number from 1 to 1000, not ${limit}.`)
   return {
     kind: textOf('kind', kind),
     queue: textOf('queue', queue),
@@ -87,6 +103,6 @@ export function filterOf({ kind, queue, tenant, state, items = false, before, li
     states,
     hasItems: items === true,
     before: before === undefined ? null : idOf(before),
-    limit,
+    limit: limitOf(limit, 1000),
   }
 }

@@ -119,10 +119,10 @@ export interface EventRow {
 /** The timeline of a job, oldest first. */
 export const jobTimeline = statement<EventRow>()(
   'event.timeline',
-  (p: { id: string; limit: number }) => sql`
+  (p: { id: string; after: number; limit: number }) => sql`
   select seq, at, type, job_id, kind, tenant, session_id, attempt, stage, data
   from holdfast.event
-  where job_id = ${p.id}::uuid
+  where job_id = ${p.id}::uuid and seq > ${p.after}::bigint
   order by seq
   limit ${p.limit}`,
 )

@@ -71,6 +71,28 @@ export const errorCodes = {
   prove_refused: { status: 409, meaning: 'The database is in use, so no proof may break its connections.' },
   bench_refused: { status: 409, meaning: 'The database is in use, so no benchmark may load its server.' },
   module_invalid: { status: 500, meaning: 'The module with the job definitions cannot be loaded.' },
+  request_invalid: {
+    status: 422,
+    meaning: 'Something in the request does not have the form that the operation asks for.',
+  },
+  body_malformed: { status: 400, meaning: 'The body is not well-formed JSON in UTF-8.' },
+  body_too_large: { status: 413, meaning: 'The body is larger than the operation allows.' },
+  content_type_unsupported: { status: 415, meaning: 'The body must be application/json.' },
+  route_not_found: { status: 404, meaning: 'There is nothing at that path.' },
+  method_not_allowed: { status: 405, meaning: 'That path does not know this method.' },
+  key_missing: { status: 401, meaning: 'The request carries no API key.' },
+  key_refused: { status: 401, meaning: 'There is no such API key, or it was revoked or has expired.' },
+  key_not_found: { status: 404, meaning: 'There is no API key with that id.' },
+  scope_missing: { status: 403, meaning: 'The API key does not have the scope that the operation asks for.' },
+  tenant_forbidden: { status: 403, meaning: 'The API key is that of another tenant.' },
+  host_refused: {
+    status: 403,
+    meaning: 'Without keys, the server answers only requests from this machine that name it as their host.',
+  },
+  rate_limited: { status: 429, meaning: 'The API key has made too many requests in a short time.' },
+  waits_exhausted: { status: 429, meaning: 'The API key has too many requests open that wait for something.' },
+  header_invalid: { status: 400, meaning: 'A header of the request is malformed.' },
+  internal: { status: 500, meaning: 'Something went wrong on our side.' },
   not_running: { status: 503, meaning: 'This part of Holdfast was stopped or never started.' },
 } as const satisfies Record<string, { status: number; meaning: string }>
 

@@ -74,11 +74,16 @@ const patienceMs = 2_000
  * waited for a while, so that what they commit meanwhile is known to be before; one that writes for longer counts as before too.
  */
 export async function endOf(tide: Tide): Promise<number> {
+  return (await knownEndOf(tide)).seq
+}
+
+/** The same, and whether everything up to it is there or never will be. */
+export async function knownEndOf(tide: Tide): Promise<{ seq: number; isSafe: boolean }> {
   const sinceMs = performance.now()
   const { top } = await tide.look()
   for (let { safe } = await tide.look(); safe < top; { safe } = await tide.look()) {
-    if (performance.now() - sinceMs > patienceMs) return top
+    if (performance.now() - sinceMs > patienceMs) return { seq: top, isSafe: false }
     await pause(5)
   }
-  return top
+  return { seq: top, isSafe: true }
 }

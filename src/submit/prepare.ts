@@ -9,6 +9,8 @@ import { encodeStorable } from '../job/storable.ts'
 export interface SubmitOptions {
   /** The same key and input give the same job, however often it is submitted. */
   key?: string
+  /** What else must be the same for a key to give the same job: anything that JSON can hold. Default: nothing but kind and input. */
+  keyCovers?: unknown
   /** Who it is for. Default: `default`. */
   tenant?: string
   /** Not before this time. */
@@ -90,7 +92,7 @@ export async function prepare(
     delayMs: options.delayMs ?? 0,
     runAt: options.runAt ?? null,
     key: options.key ?? null,
-    fingerprint: options.key === undefined ? null : fingerprintOf(job.kind, json),
+    fingerprint: options.key === undefined ? null : fingerprintOf(job.kind, json, options.keyCovers),
     input: json,
     meta: options.meta === undefined ? null : encode(options.meta, 'meta'),
     trace: options.traceparent ?? null,
@@ -148,11 +150,13 @@ function refuse(rule: string, value: unknown): never {
   throw new HoldfastError('option_invalid', `The option ${rule}, not ${JSON.stringify(value) ?? String(value)}.`)
 }
 
-function fingerprintOf(kind: string, json: string): string {
+function fingerprintOf(kind: string, json: string, covers: unknown): string {
+  const also = covers === undefined ? '' : `\n${canonical(JSON.parse(encode(covers, 'keyCovers')))}`
   return createHash('sha256')
     .update(kind)
     .update('\n')
     .update(canonical(JSON.parse(json)))
+    .update(also)
     .digest('base64')
 }
 

@@ -1,0 +1,97 @@
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
+import type { JobRow } from './read.sql.ts'
+
+/** What a page may ask for; null means any. */
+export interface PageFilter {
+  kind: string | null
+  queue: string | null
+  tenant: string | null
+  states: string[] | null
+  hasItems: boolean
+  /** Ids below this one, and from that one on. */
+  below: string
+  from: string
+  limit: number
+  /** How many rows are looked at, at most, for one page. */
+  most: number
+}
+
+/** A row of a page, and the last row that was looked at: beyond it nobody knows. */
+type PageRow = Omit<JobRow, 'id'> & { id: string | null; reached: string | null }
+
+const shared =
+  'job.id, job.kind, job.queue, job.tenant, job.state, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.barrier_id'
+const live = `${shared}, job.run_at, job.deadline_at, job.session_id, null::timestamptz as finished_at, null::json as error`
+const finished = `${shared}, null::timestamptz as run_at, null::timestamptz as deadline_at, null::bigint as session_id, job.finished_at, job.error`
+
+/** Those of the scanned rows that fit. Behind `reached` nobody has looked; it is null if every scan came to its end. */
+function pageOf(p: PageFilter, scanned: Sql): Sql {
+  return sql`
+  with scanned as materialized (${scanned}),
+  fitting as (
+    select *
+    from scanned as job
+    where (${p.kind}::text is null or job.kind = ${p.kind})
+      and (${p.queue}::text is null or job.queue = ${p.queue})
+      and (${p.tenant}::text is null or job.tenant = ${p.tenant})
+      and (${p.states}::text[] is null or job.state = any(${p.states}::text[]))
+      and (${p.hasItems}::boolean or job.barrier_id is null)
+    order by job.id desc
+    limit ${p.limit}
+  )
+  select fitting.*, edge.reached
+  from (
+    select max(last) as reached
+    from (select min(id::text) as last from scanned group by lane having count(*) >= ${p.most}) as full_scan
+  ) as edge
+  left join fitting on true
+  order by fitting.id desc`
+}
+
+const range = (p: PageFilter) => sql`job.id < ${p.below}::uuid and job.id >= ${p.from}::uuid`
+
+function scan(p: PageFilter, table: string, columns: string, also: Sql): Sql {
+  return sql`
+    select ${raw(columns)}, '' as lane
+    from holdfast.${raw(table)} as job
+    where ${range(p)} and ${also}
+    order by job.id desc
+    limit ${p.most}`
+}
+
+const ofAnyone = raw('true')
+// the index of tenants leaves the usual one out, which pays nothing for it
+const ofOne = (p: PageFilter) => sql`job.tenant = ${p.tenant} and job.tenant <> 'default'`
+
+/**
+ * Pages of jobs, the latest first. Each looks at a bounded number of rows by a key, so neither depth nor a filter that fits nearly nothing
+ * makes it slow; the price is a page that may be short although more comes. The texts differ where the plans must.
+ */
+export const pages = {
+  live: statement<PageRow>()('live_job.page', (p: PageFilter) => pageOf(p, scan(p, 'live_job', live, ofAnyone))),
+  liveOfTenant: statement<PageRow>()('live_job.page_tenant', (p: PageFilter) =>
+    pageOf(p, scan(p, 'live_job', live, ofOne(p))),
+  ),
+  finished: statement<PageRow>()('finished_job.page', (p: PageFilter) =>
+    pageOf(p, scan(p, 'finished_job', finished, ofAnyone)),
+  ),
+  finishedOfTenant: statement<PageRow>()('finished_job.page_tenant', (p: PageFilter) =>
+    pageOf(p, scan(p, 'finished_job', finished, ofOne(p))),
+  ),
+  /** What went wrong is rare among what went well, and has an index of its own. */
+  trouble: statement<PageRow>()('finished_job.page_trouble', (p: PageFilter) =>
+    pageOf(
+      p,
+      sql`
+    select picked.*, wanted.state as lane
+    from unnest(${p.states}::text[]) as wanted (state)
+    cross join lateral (
+      select ${raw(finished)}
+      from holdfast.finished_job as job
+      where job.state = wanted.state and job.state <> 'succeeded' and ${range(p)}
+      order by job.id desc
+      limit ${p.most}
+    ) as picked`,
+    ),
+  ),
+}

@@ -1,0 +1,74 @@
+import { HoldfastError } from '../errors/errors.ts'
+import type { JobId } from '../job/id.ts'
+import { isFinal, type State } from '../job/machine.ts'
+import type { Runner } from '../store/store.ts'
+import { filterOf, type ListOptions, timeOf } from './given.ts'
+import { type JobSummary, summaryOf } from './job.ts'
+import { type PageFilter, pages } from './page.sql.ts'
+import type { JobRow } from './read.sql.ts'
+
+/** Which jobs to page through. */
+export interface PageOptions extends ListOptions {
+  /** Only jobs submitted at this time or later. */
+  since?: Date
+  /** Only jobs submitted before this time. */
+  until?: Date
+}
+
+/** A page of jobs, the latest first. It may be short, even empty, although more comes: only `next` tells. */
+export interface Page {
+  jobs: JobSummary[]
+  /** The `before` of the next page; null if this was the last. It may be the id of a job that does not fit the filters. */
+  next: JobId | null
+}
+
+const mostRows = 5_000
+const lowest = '00000000-0000-0000-0000-000000000000'
+const highest = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+/** One page. Which rows can fit decides where it looks: live ones, ended ones, or only those that went wrong. */
+export async function pageOf(store: Runner, { since, until, ...options }: PageOptions): Promise<Page> {
+  const given = filterOf(options)
+  const filter: PageFilter = {
+    ...given,
+    below: least(given.before ?? highest, until ? idAt(timeOf('until', until)) : highest),
+    from: since ? idAt(timeOf('since', since)) : lowest,
+    most: mostRows,
+  }
+  const found = await Promise.all(scansOf(filter).map((statement) => store.run(statement, filter)))
+  const rows = found.flat()
+  const reached = rows.map((row) => row.reached).reduce(highestOf, null)
+  const jobs = rows
+    .filter((row): row is JobRow & { reached: string | null } => row.id !== null)
+    // what another table has not looked for yet may lie between
+    .filter((row) => reached === null || row.id >= reached)
+    .sort((a, b) => (a.id < b.id ? 1 : -1))
+    .slice(0, given.limit)
+  const last = jobs.length === given.limit ? (jobs.at(-1)?.id ?? null) : reached
+  return { jobs: jobs.map(summaryOf), next: last as JobId | null }
+}
+
+function scansOf({ states, tenant }: PageFilter) {
+  const isOne = tenant !== null && tenant !== 'default'
+  const wants = (which: (state: State) => boolean) => states === null || states.some((state) => which(state as State))
+  const live = wants((state) => !isFinal(state)) ? [isOne ? pages.liveOfTenant : pages.live] : []
+  if (!wants(isFinal)) return live
+  if (isOne) return [...live, pages.finishedOfTenant]
+  return [...live, states !== null && !states.includes('succeeded') ? pages.trouble : pages.finished]
+}
+
+function highestOf(a: string | null, b: string | null): string | null {
+  if (a === null || b === null) return a ?? b
+  return a > b ? a : b
+}
+
+function least(a: string, b: string): string {
+  return a < b ? a : b
+}
+
+/** The lowest id that a job submitted at this time can have: ids begin with the milliseconds. */
+function idAt(time: Date): string {
+  if (time.getTime() < 0) throw new HoldfastError('option_invalid', 'Times before 1970 are before every job.')
+  const hex = time.getTime().toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
+}

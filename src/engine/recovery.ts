@@ -1,0 +1,84 @@
+import type { Config } from '../config/config.ts'
+import type { JobId } from '../job/id.ts'
+import { currentLeader, type LeaderRow } from '../leader/leader.sql.ts'
+import { boundOf, ladder, type Rung } from '../reaper/bound.ts'
+import type { Runner } from '../store/store.ts'
+import { lastRefusals, lastRevivals } from './recovery.sql.ts'
+
+/** Who runs the clockwork. */
+export interface Leader {
+  holder: string
+  term: number
+  acquiredAt: Date
+  renewedAt: Date
+  leaseUntil: Date
+  /** When its last sweep ended, and how long that took; null before the first. */
+  sweptAt: Date | null
+  sweepMs: number | null
+  /** False once its lease has run out: until another process takes over, nothing is revived. */
+  isLive: boolean
+}
+
+/** An orphan that was moved on. */
+export interface Revival {
+  at: Date
+  job: JobId
+  kind: string
+  tenant: string
+  attempt: number
+  type: string
+  /** The rung that gave it away, how long its worker was lost, and how many it has lost. */
+  data: unknown
+}
+
+/** A write of a worker that had lost its lease. */
+export interface Refusal {
+  at: Date
+  job: JobId
+  attempt: number
+  session: number
+  write: string
+}
+
+/** How lost work is found, and what was found lately. */
+export interface Recovery {
+  /** Null if no process has led yet. */
+  leader: Leader | null
+  /** The latest moment at which any lost job moves again, by the settings of this process. */
+  boundMs: number
+  ladder: Rung[]
+  /** The last 20 of each. */
+  revivals: Revival[]
+  refusals: Refusal[]
+}
+
+const most = 20
+
+/** How lost work is found, and what was found lately. */
+export async function recoveryOf(store: Runner, config: Config): Promise<Recovery> {
+  const [leaders, revivals, refusals] = await Promise.all([
+    store.run(currentLeader, {}),
+    store.run(lastRevivals, { limit: most }),
+    store.run(lastRefusals, { limit: most }),
+  ])
+  return {
+    leader: leaders[0] ? leaderOf(leaders[0]) : null,
+    boundMs: boundOf(config),
+    ladder: ladder(config),
+    revivals: revivals.map(({ seq: _seq, job_id, ...row }) => ({ ...row, job: job_id as JobId })),
+    refusals: refusals.map(({ job_id, session_id, ...row }) => ({ ...row, job: job_id as JobId, session: session_id })),
+  }
+}
+
+function leaderOf(row: LeaderRow): Leader {
+  return {
+    holder: row.holder,
+    term: row.term,
+    acquiredAt: row.acquired_at,
+    renewedAt: row.renewed_at,
+    leaseUntil: row.lease_until,
+    sweptAt: row.swept_at,
+    sweepMs: row.sweep_ms,
+    isLive: row.is_current,
+  }
+}

@@ -1,0 +1,57 @@
+import { HoldfastError } from '../errors/errors.ts'
+
+/** The JSON in the body of a request, if it is that and not larger than allowed. Reads no further than the limit. */
+export async function readBody(request: Request, mostBytes: number): Promise<unknown> {
+  const type = request.headers.get('content-type')
+  if (!isJson(type))
+    throw new HoldfastError(
+      'content_type_unsupported',
+      `Send the body as application/json, not ${type === null ? 'without a type' : `as ${JSON.stringify(type.slice(0, 100))}`}.`,
+    )
+  const told = Number(request.headers.get('content-length') ?? 0)
+  if (told > mostBytes) throw tooLarge(mostBytes)
+  const text = await readText(request, mostBytes, told)
+  try {
+    return JSON.parse(text)
+  } catch {
+    // not the parser's own message, which repeats what was sent
+    throw new HoldfastError(
+      'body_malformed',
+      text === '' ? 'The body is empty; send JSON.' : 'The body is not well-formed JSON.',
+    )
+  }
+}
+
+function isJson(type: string | null): boolean {
+  return type !== null && /^application\/([\w.+-]+\+)?json *(;.*)?$/i.test(type)
+}
+
+async function readText(request: Request, mostBytes: number, told: number): Promise<string> {
+  try {
+    // a told length is kept to by the server, so the quick way is safe
+    const bytes = told > 0 ? new Uint8Array(await request.arrayBuffer()) : await readAll(request, mostBytes)
+    if (bytes.length > mostBytes) throw tooLarge(mostBytes)
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    if (error instanceof HoldfastError) throw error
+    throw new HoldfastError('body_malformed', 'The body is not UTF-8, or ended early.', { cause: error })
+  }
+}
+
+async function readAll(request: Request, mostBytes: number): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  let length = 0
+  for await (const part of request.body ?? []) {
+    length += part.length
+    if (length > mostBytes) throw tooLarge(mostBytes)
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
+
+function tooLarge(mostBytes: number): HoldfastError {
+  return new HoldfastError(
+    'body_too_large',
+    `The body is larger than ${mostBytes} bytes, the most that this operation takes. Store large data elsewhere and send a reference.`,
+  )
+}

@@ -1,0 +1,126 @@
+import type { OpenAPIHono } from '@hono/zod-openapi'
+import type { Config } from '../config/config.ts'
+import { version } from '../engine/work.ts'
+import { type ErrorCode, errorCodes } from '../errors/errors.ts'
+import type { Answer, Operation } from './operation.ts'
+import { operations } from './operations.ts'
+import { problemSchema } from './problem.ts'
+import type { z } from './zod.ts'
+
+const about = `Durable jobs on Postgres: nothing gets stuck, nothing commits twice, nothing is lost.
+
+Every error is a problem+json with a stable \`code\`. Lists are paged: pass \`next\` of one page as \`cursor\` of the next. Send \`X-Request-Id\` to find
+your request in the logs, and \`traceparent\` to make a job part of your trace.`
+
+const tags: Record<string, string> = {
+  jobs: 'Submit jobs, look at them, wait for their results, cancel and redo them.',
+  events: 'What happened, and what happens.',
+  webhooks: 'Where events are sent, and what became of each.',
+  work: 'Workers in any language: sessions, claims, heartbeats, outcomes.',
+  operate: 'Queues, groups of readers, sessions, recovery.',
+  keys: 'Who may come in.',
+}
+
+/** Errors that every operation can answer with. */
+const always: readonly ErrorCode[] = [
+  'key_missing',
+  'key_refused',
+  'scope_missing',
+  'tenant_forbidden',
+  'host_refused',
+  'request_invalid',
+  'rate_limited',
+  'internal',
+  'not_running',
+  'database_unreachable',
+]
+const withBody: readonly ErrorCode[] = ['body_malformed', 'body_too_large', 'content_type_unsupported']
+
+/** The OpenAPI document of all operations, made of the schemas that check the requests. */
+export function documentOf(app: OpenAPIHono, config: Pick<Config, 'publicUrl'>): object {
+  app.openAPIRegistry.registerComponent('securitySchemes', 'key', {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key, `hf_…`, made by `holdfast keys create`.',
+  })
+  for (const one of operations) register(app, one)
+  return app.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: {
+      title: 'Holdfast',
+      version,
+      description: about,
+      license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
+    },
+    servers: [{ url: config.publicUrl ?? '/' }],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+  })
+}
+
+/** A schema of the request as the library wants it: objects only, which all of ours are. */
+type ObjectSchema = z.ZodObject
+
+function register(app: OpenAPIHono, one: Operation): void {
+  app.openAPIRegistry.registerPath({
+    method: one.method,
+    path: one.path,
+    operationId: one.id,
+    tags: [one.tag],
+    summary: one.summary,
+    description: [one.about, `Needs the scope \`${one.scope}\`${one.isForAll ? ', and a key for all tenants' : ''}.`]
+      .filter(Boolean)
+      .join('\n\n'),
+    security: [{ key: [] }],
+    request: {
+      ...(one.params ? { params: one.params as ObjectSchema } : {}),
+      ...(one.query ? { query: one.query as ObjectSchema } : {}),
+      ...(one.headers ? { headers: one.headers as ObjectSchema } : {}),
+      ...(one.body ? { body: { required: true, content: { 'application/json': { schema: one.body } } } } : {}),
+    },
+    responses: {
+      ...Object.fromEntries(Object.entries(one.answers).map(([status, answer]) => [status, responseOf(answer)])),
+      ...problemsOf(one),
+    },
+  })
+}
+
+function responseOf({ about: description, schema, type, headers }: Answer) {
+  const content = schema
+    ? { [type ?? 'application/json']: { schema } }
+    : type
+      ? { [type]: { schema: { type: 'string' as const } } }
+      : undefined
+  return {
+    description,
+    ...(content ? { content } : {}),
+    ...(headers
+      ? {
+          headers: Object.fromEntries(
+            Object.entries(headers).map(([name, text]) => [
+              name,
+              { description: text, schema: { type: 'string' as const } },
+            ]),
+          ),
+        }
+      : {}),
+  }
+}
+
+function problemsOf(one: Operation) {
+  const byStatus = new Map<number, ErrorCode[]>()
+  for (const code of new Set([...(one.problems ?? []), ...(one.body ? withBody : []), ...always])) {
+    const { status } = errorCodes[code]
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+  }
+  return Object.fromEntries(
+    [...byStatus]
+      .filter(([status]) => !(status in one.answers))
+      .map(([status, codes]) => [
+        status,
+        {
+          description: codes.map((code) => `\`${code}\`: ${errorCodes[code].meaning}`).join('\n'),
+          content: { 'application/problem+json': { schema: problemSchema } },
+        },
+      ]),
+  )
+}

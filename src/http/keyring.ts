@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import type { ApiKey, Keys } from '../engine/keys.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import { anyoneHere, type Caller } from './caller.ts'
+
+/** Tells who calls. */
+export interface Keyring {
+  /** Who makes this request. Throws key_missing, key_refused or host_refused. */
+  callerOf(request: Request): Promise<Caller>
+  /** Writes down which keys were used since the last time. */
+  noteUses(): Promise<void>
+}
+
+/** For how long an answer of the database about a key counts, so that a key which is revoked is refused within that time. */
+export const keyFreshMs = 2_000
+const mostKnown = 10_000
+
+/** Makes a keyring. Without keys, whoever reaches the server on this machine is let in. */
+export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
+  const known = new Map<string, { key: Promise<ApiKey | null>; untilMs: number }>()
+  const used = new Set<string>()
+
+  /** Remembered by a hash: the text of a key stays in no table of ours. */
+  function check(text: string): Promise<ApiKey | null> {
+    const print = createHash('sha256').update(text).digest('base64')
+    const nowMs = performance.now()
+    const before = known.get(print)
+    if (before && before.untilMs > nowMs) return before.key
+    if (known.size >= mostKnown) known.clear()
+    const key = keys().check(text)
+    key.catch(() => known.delete(print))
+    known.set(print, { key, untilMs: nowMs + keyFreshMs })
+    return key
+  }
+
+  return {
+    async callerOf(request) {
+      const header = request.headers.get('authorization')
+      if (header === null) {
+        if (needsKey)
+          throw new HoldfastError(
+            'key_missing',
+            'Send an API key as "Authorization: Bearer hf_…". `holdfast keys create` makes one.',
+          )
+        mustBeHere(request)
+        return anyoneHere
+      }
+      const [, text] = /^Bearer +(\S+) *$/i.exec(header) ?? []
+      const key = text === undefined ? null : await check(text)
+      if (!key) throw new HoldfastError('key_refused', 'There is no such API key, or it was revoked or has expired.')
+      used.add(key.id)
+      return { keyId: key.id, tenant: key.tenant, scopes: key.scopes }
+    },
+    async noteUses() {
+      if (used.size === 0) return
+      const ids = [...used]
+      used.clear()
+      await keys().touch(ids)
+    },
+  }
+}
+
+const ownNames = new Set(['localhost', '127.0.0.1', '[::1]', '::1'])
+
+/**
+ * A page in somebody's browser may reach this machine under a name of its own choosing, or post to it from elsewhere. Without keys only a request that names
+ * this machine, and comes from no other page, is let in.
+ */
+function mustBeHere(request: Request): void {
+  const host = new URL(request.url).hostname
+  const origin = request.headers.get('origin')
+  const isOwn = origin === null || (URL.canParse(origin) && ownNames.has(new URL(origin).hostname))
+  if (ownNames.has(host) && isOwn) return
+  throw new HoldfastError(
+    'host_refused',
+    'Without keys this server answers only to localhost, 127.0.0.1 and [::1], and to no page of another site. Use one of these names, or a key.',
+  )
+}

@@ -1,0 +1,24 @@
+import type { Operation } from './operation.ts'
+import { deliveryOperations } from './routes/deliveries.ts'
+import { detailOperations } from './routes/details.ts'
+import { eventOperations } from './routes/events.ts'
+import { groupOperations } from './routes/groups.ts'
+import { jobOperations } from './routes/jobs.ts'
+import { keyOperations, operateOperations } from './routes/operate.ts'
+import { remoteOperations } from './routes/remote.ts'
+import { submitOperations } from './routes/submit.ts'
+import { webhookOperations } from './routes/webhooks.ts'
+
+/** Every operation of the HTTP API. */
+export const operations: readonly Operation[] = [
+  ...submitOperations,
+  ...jobOperations,
+  ...detailOperations,
+  ...eventOperations,
+  ...webhookOperations,
+  ...deliveryOperations,
+  ...operateOperations,
+  ...remoteOperations,
+  ...groupOperations,
+  ...keyOperations,
+]

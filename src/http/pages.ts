@@ -1,0 +1,76 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { OpenAPIHono } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { version } from '../engine/work.ts'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
+import { mustHave } from './caller.ts'
+import { docsPage } from './docs-page.ts'
+import type { Door } from './door.ts'
+import { answerTagged } from './etag.ts'
+import { json } from './operation.ts'
+
+/** Adds what is no operation: the document, the docs for people, and what watchmen ask for. */
+export function addPages(app: OpenAPIHono, door: Door, document: object, answer: Answering): void {
+  const html = docsPage(document)
+  const loop = loopHeartbeat()
+  const page = (path: string, give: (request: Request) => Promise<Response>) =>
+    app.get(path, (c: Context) => answer(door, c.req.raw, () => give(c.req.raw)))
+  page('/', async () => json(200, { name: 'holdfast', version, docs: '/docs', openapi: '/openapi.json' }))
+  page('/openapi.json', async (request) => answerTagged(request, document))
+  page('/docs', async () => new Response(html, { headers: { 'content-type': 'text/html; charset=utf-8' } }))
+  page('/livez', async () => {
+    const isLive = loop.isBeating()
+    return json(isLive ? 200 : 503, { isLive, loopDelayMs: loop.delayMs() })
+  })
+  page('/readyz', async () => {
+    const ready = await readiness(door)
+    return json(ready.isReady ? 200 : 503, ready)
+  })
+  page('/metrics', async (request) => {
+    mustHave(await door.keyring.callerOf(request), 'read', true)
+    const type = 'text/plain; version=0.0.4; charset=utf-8'
+    return new Response(await door.engine().metrics(), { headers: { 'content-type': type } })
+  })
+}
+
+/** Gives an answer what every answer has. */
+type Answering = (door: Door, request: Request, give: () => Promise<Response>) => Promise<Response>
+
+/** Whether this server can do its work: the database answers, and its schema is the one that this program knows. */
+async function readiness(door: Door): Promise<{ isReady: boolean; reason: string | null }> {
+  if (door.stopping.aborted) return { isReady: false, reason: 'The server stops.' }
+  try {
+    await within(2_000, door.engine().ready())
+    return { isReady: true, reason: null }
+  } catch (error) {
+    return { isReady: false, reason: error instanceof HoldfastError ? error.message : messageOf(error) }
+  }
+}
+
+function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new HoldfastError('database_unreachable', 'The database did not answer in time.')),
+      ms,
+    )
+  })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+}
+
+const beatMs = 500
+const deadMs = 10_000
+
+/** Liveness is the heartbeat of the loop itself, and never that of the database: to start a process anew mends no database. */
+function loopHeartbeat(): { isBeating(): boolean; delayMs(): number } {
+  const delay = monitorEventLoopDelay({ resolution: 20 })
+  delay.enable()
+  let beatAtMs = performance.now()
+  setInterval(() => {
+    beatAtMs = performance.now()
+  }, beatMs).unref()
+  return {
+    isBeating: () => performance.now() - beatAtMs < deadMs,
+    delayMs: () => Math.round(delay.percentile(99) / 1e4) / 100,
+  }
+}

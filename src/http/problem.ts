@@ -1,0 +1,52 @@
+import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
+import { z } from './zod.ts'
+
+/** What every error looks like: a problem of RFC 9457 with a code that stays the same. */
+export const problemSchema = z
+  .object({
+    type: z.string().openapi({ description: 'A URN made of the code.', example: 'urn:holdfast:error:job_not_found' }),
+    title: z.string().openapi({ description: 'What the code means.' }),
+    status: z.number().int(),
+    code: z
+      .enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]])
+      .openapi({ description: 'Stable; see the list of error codes.' }),
+    detail: z.string().openapi({ description: 'What happened this time, and what to do.' }),
+    requestId: z.string().openapi({ description: 'The X-Request-Id of this request, for whoever reads the logs.' }),
+    details: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .openapi({ description: 'More, by code: `issues` of a request that does not fit, for one.' }),
+  })
+  .openapi('Problem')
+
+/** Headers that some errors bring along. */
+function headersOf({ code, details }: HoldfastError): Record<string, string> {
+  const retryMs = details?.retryAfterMs
+  const allow = details?.allow
+  return {
+    ...(typeof retryMs === 'number' ? { 'retry-after': String(Math.max(1, Math.ceil(retryMs / 1000))) } : {}),
+    ...(errorCodes[code].status === 503 ? { 'retry-after': '1' } : {}),
+    ...(errorCodes[code].status === 401 ? { 'www-authenticate': 'Bearer realm="holdfast"' } : {}),
+    ...(typeof allow === 'string' ? { allow } : {}),
+  }
+}
+
+/** The answer to a request that went wrong. What is our own fault says nothing of our inside. */
+export function problemOf(thrown: unknown, requestId: string): Response {
+  const error = thrown instanceof HoldfastError ? thrown : new HoldfastError('internal', '')
+  const { code, details, status } = error
+  const isOurs = status >= 500 && code !== 'not_running' && code !== 'result_timeout'
+  const body = {
+    type: `urn:holdfast:error:${code}`,
+    title: errorCodes[code].meaning,
+    status,
+    code,
+    detail: isOurs ? `${errorCodes[code].meaning} Ask your operator, with the request id.` : error.message,
+    requestId,
+    ...(isOurs || !details ? {} : { details }),
+  }
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { 'content-type': 'application/problem+json', ...headersOf(error) },
+  })
+}

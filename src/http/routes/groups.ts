@@ -1,0 +1,99 @@
+import type { Replay } from '../../engine/events.ts'
+import { json, nothing, operation } from '../operation.ts'
+import { logEvent, showLogEvent } from '../schemas/event.ts'
+import { givenTime, limit, name, time, whole } from '../schemas/words.ts'
+import { z } from '../zod.ts'
+
+const group = z
+  .object({
+    name: z.string(),
+    types: z.array(z.string()).nullable(),
+    partitions: z.number().int(),
+    createdAt: time,
+    seq: z.number().int(),
+    readers: z.number().int(),
+    held: z.number().int(),
+    parked: z.number().int(),
+    behind: z.number().openapi({ description: 'How many places of the log it is behind.' }),
+    behindMs: z.number(),
+    failing: z.array(z.object({ seq: z.number().int(), failures: z.number().int(), error: z.string().nullable() })),
+  })
+  .openapi('Group')
+
+const parked = z
+  .object({ event: logEvent, error: z.string(), failures: z.number().int(), parkedAt: time, replayAt: time.nullable() })
+  .openapi('ParkedEvent')
+
+const byName = z.strictObject({ name })
+
+/** Groups of readers. They belong to the operator: each reads the events of all tenants. */
+export const groupOperations = [
+  operation({
+    id: 'listGroups',
+    method: 'get',
+    path: '/v1/groups',
+    tag: 'events',
+    summary: 'List groups of readers',
+    scope: 'read',
+    isForAll: true,
+    answers: { 200: { about: 'All groups.', schema: z.object({ groups: z.array(group) }) } },
+    handle: async ({ hf }) => json(200, { groups: await hf.events.groups() }),
+  }),
+  operation({
+    id: 'listParked',
+    method: 'get',
+    path: '/v1/groups/{name}/parked',
+    tag: 'events',
+    summary: 'List the parked events of a group',
+    about: 'Those that it could not handle. The `id` of the last event of a page is the `after` of the next.',
+    scope: 'read',
+    isForAll: true,
+    params: byName,
+    query: z.strictObject({ after: whole(0, 999_999_999_999_999).optional(), limit: limit.optional() }),
+    answers: { 200: { about: 'A page of parked events.', schema: z.object({ parked: z.array(parked) }) } },
+    problems: ['group_not_found', 'group_invalid'],
+    async handle({ hf, door, caller, params, query }) {
+      const rows = await hf.events.parked(params.name, query as object)
+      const shown = await Promise.all(
+        rows.map(async (row) => ({ ...row, event: await showLogEvent(door.seal, caller, row.event) })),
+      )
+      return json(200, { parked: shown })
+    },
+  }),
+  operation({
+    id: 'replayGroup',
+    method: 'post',
+    path: '/v1/groups/{name}/replay',
+    tag: 'events',
+    summary: 'Have a group handle events once more',
+    about: 'Parked ones, or everything from a place in the log on.',
+    scope: 'operate',
+    isForAll: true,
+    params: byName,
+    body: z.union([
+      z.strictObject({ parked: z.union([z.literal('all'), z.number().int().min(0)]) }),
+      z.strictObject({ from: z.union([z.enum(['beginning', 'now']), givenTime, z.number().int().min(0)]) }),
+    ]),
+    answers: { 202: { about: 'How many events, or partitions.', schema: z.object({ replayed: z.number().int() }) } },
+    problems: ['group_not_found', 'group_invalid', 'option_invalid'],
+    handle: async ({ hf, params, body }) =>
+      json(202, { replayed: await hf.events.replay(params.name, body as Replay) }),
+  }),
+  operation({
+    id: 'forgetGroup',
+    method: 'delete',
+    path: '/v1/groups/{name}',
+    tag: 'events',
+    summary: 'Forget a group',
+    about: 'The log is kept for it no more.',
+    scope: 'operate',
+    isForAll: true,
+    params: byName,
+    answers: { 204: { about: 'It is gone.' } },
+    problems: ['group_not_found', 'group_invalid'],
+    async handle({ hf, params }) {
+      await hf.events.forget(params.name)
+      return nothing()
+    },
+  }),
+]

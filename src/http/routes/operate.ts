@@ -1,0 +1,259 @@
+import { scopeFor } from '../caller.ts'
+import { answerTagged } from '../etag.ts'
+import { json, nothing, operation } from '../operation.ts'
+import { anything, flag, limit, name, tenant, text, time, whole } from '../schemas/words.ts'
+import { z } from '../zod.ts'
+
+const queue = z
+  .object({
+    name: z.string(),
+    isPaused: z.boolean(),
+    pausedAt: time.nullable(),
+    queued: z.number().int().openapi({ description: 'Jobs that could run this moment.' }),
+    scheduled: z.number().int(),
+    running: z.number().int(),
+    waiting: z.number().int(),
+    oldestDueMs: z.number().nullable(),
+    workers: z.number().int(),
+    isCapped: z
+      .boolean()
+      .openapi({ description: 'Whether there were too many to count: the numbers are then the least that there are.' }),
+  })
+  .openapi('Queue')
+
+const kind = z
+  .object({
+    name: z.string(),
+    queue: z.string(),
+    priority: z.number().int(),
+    crashBudget: z.number().int(),
+    stages: z.array(z.object({ name: z.string(), optional: z.boolean() })),
+    seenAt: time,
+  })
+  .openapi('Kind')
+
+const session = z
+  .object({
+    id: z.number().int(),
+    host: z.string(),
+    pid: z.number().int(),
+    version: z.string(),
+    supervisor: z.string().nullable(),
+    startedAt: time,
+    heartbeatAt: time,
+    leaseUntil: time,
+    endedAt: time.nullable(),
+    endedBy: z.string().nullable(),
+    kinds: z.array(z.string()),
+    queues: z.array(z.string()),
+    concurrency: z.number().int(),
+    running: z.number().int(),
+    isLocked: z.boolean(),
+    isLive: z.boolean(),
+  })
+  .openapi('Session')
+
+const recovery = z
+  .object({
+    leader: z
+      .object({
+        holder: z.string(),
+        term: z.number().int(),
+        acquiredAt: time,
+        renewedAt: time,
+        leaseUntil: time,
+        sweptAt: time.nullable(),
+        sweepMs: z.number().nullable(),
+        isLive: z.boolean(),
+      })
+      .nullable(),
+    boundMs: z.number().openapi({ description: 'The latest moment at which any lost job moves again.' }),
+    ladder: z.array(z.object({ rung: z.string(), when: z.string(), boundMs: z.number(), made: z.string() })),
+    revivals: z.array(
+      z.object({
+        at: time,
+        job: z.string(),
+        kind: z.string(),
+        tenant: z.string(),
+        attempt: z.number().int(),
+        type: z.string(),
+        data: anything,
+      }),
+    ),
+    refusals: z.array(
+      z.object({ at: time, job: z.string(), attempt: z.number().int(), session: z.number().int(), write: z.string() }),
+    ),
+  })
+  .openapi('Recovery')
+
+const byName = z.strictObject({ name })
+const paused = z.object({ name: z.string(), isPaused: z.boolean() })
+
+/** Queues, kinds, sessions, recovery. */
+export const operateOperations = [
+  operation({
+    id: 'listQueues',
+    method: 'get',
+    path: '/v1/queues',
+    tag: 'operate',
+    summary: 'List queues',
+    about: 'With a key of a tenant, only its own jobs are counted.',
+    scope: 'read',
+    query: z.strictObject({ tenant: tenant.optional() }),
+    answers: { 200: { about: 'All queues.', schema: z.object({ queues: z.array(queue) }) } },
+    handle: async ({ hf, caller, query }) => json(200, { queues: await hf.queues(scopeFor(caller, query.tenant)) }),
+  }),
+  operation({
+    id: 'pauseQueue',
+    method: 'post',
+    path: '/v1/queues/{name}/pause',
+    tag: 'operate',
+    summary: 'Pause a queue',
+    about: 'Its jobs are claimed no more; what runs goes on.',
+    scope: 'operate',
+    isForAll: true,
+    params: byName,
+    answers: { 200: { about: 'It is paused.', schema: paused } },
+    async handle({ hf, params }) {
+      await hf.pauseQueue(params.name)
+      return json(200, { name: params.name, isPaused: true })
+    },
+  }),
+  operation({
+    id: 'resumeQueue',
+    method: 'post',
+    path: '/v1/queues/{name}/resume',
+    tag: 'operate',
+    summary: 'Resume a queue',
+    scope: 'operate',
+    isForAll: true,
+    params: byName,
+    answers: { 200: { about: 'Its jobs are claimed again.', schema: paused } },
+    async handle({ hf, params }) {
+      await hf.resumeQueue(params.name)
+      return json(200, { name: params.name, isPaused: false })
+    },
+  }),
+  operation({
+    id: 'listKinds',
+    method: 'get',
+    path: '/v1/kinds',
+    tag: 'jobs',
+    summary: 'List kinds',
+    about: 'Those that workers have registered, and that can be submitted.',
+    scope: 'read',
+    answers: {
+      200: { about: 'All kinds.', schema: z.object({ kinds: z.array(kind) }) },
+      304: { about: 'They are as you know them.' },
+    },
+    handle: async ({ hf, request }) => answerTagged(request, { kinds: await hf.kinds() }),
+  }),
+  operation({
+    id: 'listSessions',
+    method: 'get',
+    path: '/v1/sessions',
+    tag: 'operate',
+    summary: 'List sessions',
+    about: 'The worker processes that live, or with `ended` those that have ended; the latest first.',
+    scope: 'read',
+    isForAll: true,
+    query: z.strictObject({
+      ended: flag.optional(),
+      before: whole(1, 999_999_999_999).optional(),
+      limit: limit.optional(),
+    }),
+    answers: { 200: { about: 'A page of sessions.', schema: z.object({ sessions: z.array(session) }) } },
+    handle: async ({ hf, query }) => json(200, { sessions: await hf.sessions(query as object) }),
+  }),
+  operation({
+    id: 'getRecovery',
+    method: 'get',
+    path: '/v1/recovery',
+    tag: 'operate',
+    summary: 'Get the state of recovery',
+    about:
+      'Who leads, within what bound lost jobs move again, what was revived lately, and which late writes were refused.',
+    scope: 'read',
+    isForAll: true,
+    answers: { 200: { about: 'Recovery.', schema: recovery } },
+    handle: async ({ hf }) => json(200, await hf.recovery()),
+  }),
+]
+
+const keyShape = {
+  id: z.string(),
+  name: z.string(),
+  tenant: z.string().nullable().openapi({ description: 'Null for all tenants.' }),
+  scopes: z.array(z.string()),
+  createdAt: time,
+  expiresAt: time.nullable(),
+  revokedAt: time.nullable(),
+  usedAt: time.nullable(),
+}
+const apiKey = z.object(keyShape).openapi('ApiKey')
+
+/** Who may come in. A key of a tenant can make and see only keys of its own. */
+export const keyOperations = [
+  operation({
+    id: 'createKey',
+    method: 'post',
+    path: '/v1/keys',
+    tag: 'keys',
+    summary: 'Create an API key',
+    scope: 'admin',
+    body: z.strictObject({
+      name: text(200).min(1),
+      scopes: z
+        .array(z.enum(['submit', 'read', 'work', 'operate', 'admin']))
+        .min(1)
+        .max(5),
+      tenant: name
+        .nullable()
+        .optional()
+        .openapi({ description: 'Null for all tenants. A key of a tenant makes keys of its own.' }),
+      expiresMs: z.number().positive().max(3_153_600_000_000).optional(),
+    }),
+    answers: {
+      201: {
+        about: 'The key. Its text is shown this once.',
+        schema: z.object({ ...keyShape, key: z.string() }).openapi('ApiKeyWithText'),
+      },
+    },
+    problems: ['option_invalid'],
+    async handle({ hf, caller, body }) {
+      const { tenant: asked, expiresMs, ...rest } = body
+      const owner = scopeFor(caller, asked ?? undefined).tenant ?? null
+      return json(
+        201,
+        await hf.keys.create({ ...rest, tenant: owner, ...(expiresMs === undefined ? {} : { expiresMs }) }),
+      )
+    },
+  }),
+  operation({
+    id: 'listKeys',
+    method: 'get',
+    path: '/v1/keys',
+    tag: 'keys',
+    summary: 'List API keys',
+    scope: 'admin',
+    query: z.strictObject({ tenant: tenant.optional() }),
+    answers: { 200: { about: 'All keys, without their texts.', schema: z.object({ keys: z.array(apiKey) }) } },
+    handle: async ({ hf, caller, query }) => json(200, { keys: await hf.keys.list(scopeFor(caller, query.tenant)) }),
+  }),
+  operation({
+    id: 'revokeKey',
+    method: 'delete',
+    path: '/v1/keys/{id}',
+    tag: 'keys',
+    summary: 'Revoke an API key',
+    about: 'Every server refuses it within two seconds.',
+    scope: 'admin',
+    params: z.strictObject({ id: z.string().max(100) }),
+    answers: { 204: { about: 'It is useless.' } },
+    problems: ['key_not_found'],
+    async handle({ hf, caller, params }) {
+      await hf.keys.revoke(params.id, scopeFor(caller))
+      return nothing()
+    },
+  }),
+]

@@ -1,0 +1,64 @@
+import type { TimelineEvent } from '../../engine/job.ts'
+import type { LogEvent } from '../../events/event.ts'
+import type { Caller } from '../caller.ts'
+import type { Seal } from '../seal.ts'
+import { z } from '../zod.ts'
+import { anything, time } from './words.ts'
+
+const common = {
+  id: z.string().openapi({ description: 'Its place in the log: pass it on as `after`, or as Last-Event-ID.' }),
+  at: time,
+  type: z.string().openapi({ example: 'job.succeeded' }),
+  attempt: z.number().int(),
+  stage: z.number().int(),
+  data: anything,
+}
+
+/** One event of a job's timeline. */
+export const timelineEvent = z.object(common).openapi('TimelineEvent')
+
+/** One event of the log. */
+export const logEvent = z
+  .object({
+    ...common,
+    job: z.string().nullable(),
+    kind: z.string().nullable(),
+    tenant: z.string(),
+    state: z.string().nullable().openapi({ description: 'What the job became by it.' }),
+  })
+  .openapi('Event')
+
+/** The place of an event, as the caller may know it: numbers of the log would tell a tenant how much others do. */
+export function placeOf(seal: Seal, caller: Caller, seq: number): Promise<string> | string {
+  return caller.tenant === null ? String(seq) : seal.seal(`event ${seq}`)
+}
+
+/** One event of a timeline, as it is shown. */
+export async function showEvent(seal: Seal, caller: Caller, event: TimelineEvent): Promise<object> {
+  const { seq, at, type, attempt, stage, data } = event
+  return { id: await placeOf(seal, caller, seq), at, type, attempt, stage, data: withoutStack(data) }
+}
+
+/** One event of the log, as it is shown. */
+export async function showLogEvent(seal: Seal, caller: Caller, event: LogEvent): Promise<object> {
+  const { seq, at, type, attempt, stage, data, jobId, kind, tenant, state } = event
+  return {
+    id: await placeOf(seal, caller, seq),
+    at,
+    type,
+    job: jobId,
+    kind,
+    tenant,
+    state,
+    attempt,
+    stage,
+    data: withoutStack(data),
+  }
+}
+
+/** What went wrong may come with the stack of a handler, which is nobody's business out here. */
+function withoutStack(data: unknown): unknown {
+  if (typeof data !== 'object' || data === null || Array.isArray(data)) return data
+  const { stack: _, ...rest } = data as Record<string, unknown>
+  return 'error' in rest ? { ...rest, error: withoutStack(rest.error) } : rest
+}

@@ -1,0 +1,47 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+
+/**
+ * Places in lists and in the log, as they are handed out: sealed, because a bare number or id would tell a tenant how much others do, and
+ * whoever could make one up could ask for places that nobody gave them.
+ */
+export interface Seal {
+  seal(text: string): Promise<string>
+  /** The text; null if it was not sealed here. */
+  open(token: string): Promise<string | null>
+}
+
+const cipher = 'aes-256-gcm'
+const ivLength = 12
+const tagLength = 16
+
+/** Makes a seal of a secret, which is read when first needed. */
+export function makeSeal(secret: () => Promise<Buffer>): Seal {
+  let key: Promise<Buffer> | undefined
+  const keyed = () => {
+    key ??= secret().then((bytes) => createHash('sha256').update('places').update(bytes).digest())
+    // a database that was away is asked again
+    key.catch(() => {
+      key = undefined
+    })
+    return key
+  }
+  return {
+    async seal(text) {
+      const iv = randomBytes(ivLength)
+      const sealing = createCipheriv(cipher, await keyed(), iv)
+      const sealed = Buffer.concat([sealing.update(text, 'utf8'), sealing.final()])
+      return Buffer.concat([iv, sealing.getAuthTag(), sealed]).toString('base64url')
+    },
+    async open(token) {
+      const bytes = Buffer.from(token, 'base64url')
+      if (bytes.length <= ivLength + tagLength) return null
+      const opening = createDecipheriv(cipher, await keyed(), bytes.subarray(0, ivLength), { authTagLength: tagLength })
+      opening.setAuthTag(bytes.subarray(ivLength, ivLength + tagLength))
+      try {
+        return Buffer.concat([opening.update(bytes.subarray(ivLength + tagLength)), opening.final()]).toString('utf8')
+      } catch {
+        return null
+      }
+    },
+  }
+}
