@@ -181,6 +181,7 @@ class Session:
         self.over = threading.Event()
         self.outcomes = queue.Queue()
         self.reports = queue.Queue(maxsize=1000)
+        self.telling = threading.Lock()
         for work in (self.keep, self.settle, self.tell):
             threading.Thread(target=work, daemon=True).start()
         say(f"session {opened['id']} is open")
@@ -248,7 +249,9 @@ class Session:
     def settle(self):
         """Writes outcomes; those that come at the same time go together."""
         while True:
-            batch = taken_from(self.outcomes, 100)
+            first = self.outcomes.get()
+            batch = [first, *taken_from(self.outcomes, 99)]
+            self.tell_now()  # what a handler has said stands before how it ended
             try:
                 answer = until_answered(
                     lambda: call("POST", self.path + "/settle", {"outcomes": batch}, timeout=30), self.over.is_set
@@ -269,12 +272,16 @@ class Session:
             pass  # how far it is matters less than that it goes on
 
     def tell(self):
-        while True:
-            try:
-                call("POST", self.path + "/progress", {"reports": taken_from(self.reports, 100)})
-            except (Refused, Unreachable) as trouble:
-                say(f"progress: {trouble}")
-            self.over.wait(0.2)  # many small reports go together
+        while not self.over.wait(0.2):  # many small reports go together
+            self.tell_now()
+
+    def tell_now(self):
+        with self.telling:
+            while reports := taken_from(self.reports, 100):
+                try:
+                    call("POST", self.path + "/progress", {"reports": reports})
+                except (Refused, Unreachable) as trouble:
+                    say(f"progress: {trouble}")
 
     def close(self):
         """Lets handlers finish for a while, then gives everything back."""
@@ -289,9 +296,12 @@ class Session:
 
 
 def taken_from(waiting, most):
-    batch = [waiting.get()]
-    while len(batch) < most and not waiting.empty():
-        batch.append(waiting.get())
+    batch = []
+    while len(batch) < most:
+        try:
+            batch.append(waiting.get_nowait())
+        except queue.Empty:
+            break
     return batch
 
 

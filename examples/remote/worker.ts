@@ -234,12 +234,12 @@ async function live(): Promise<void> {
   /** Writes outcomes and reports; those that came meanwhile go together. */
   async function tell(): Promise<void> {
     while (!over.signal.aborted || held.size > 0) {
-      const said = reports.splice(0, 100)
-      if (said.length > 0)
-        await call('POST', `${path}/progress`, { reports: said }).catch((error: Error) =>
+      // taken in this order, what a handler has said stands before how it ended
+      const batch = outcomes.splice(0, 100)
+      while (reports.length > 0)
+        await call('POST', `${path}/progress`, { reports: reports.splice(0, 100) }).catch((error: Error) =>
           console.log(`progress: ${error.message}`),
         )
-      const batch = outcomes.splice(0, 100)
       if (batch.length > 0) await settle(batch)
       else await sleep(20)
     }

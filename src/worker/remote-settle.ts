@@ -29,9 +29,15 @@ export interface RemoteNews {
   trouble(error: unknown): void
 }
 
+/** An outcome, and the fence that it came with. */
+interface Told {
+  fence: Fence
+  entry: RemoteOutcome
+}
+
 /** Settles for the remote workers of all sessions that this server serves. */
 export interface RemoteSettling {
-  settle(session: RemoteRow, outcomes: { fence: Fence; entry: RemoteOutcome }[]): Promise<Settled[]>
+  settle(session: RemoteRow, outcomes: Told[]): Promise<Settled[]>
   /** Which of these attempts the session holds, each at its place. */
   holders(session: RemoteRow, fences: Fence[]): Promise<(HeldRow | undefined)[]>
   /** Keeps refused writes, unless the session guessed. */
@@ -67,7 +73,7 @@ export function makeRemoteSettling(parts: {
   const holders = (session: RemoteRow, fences: Fence[]) =>
     Promise.all(fences.map((fence) => asked.add({ fence, sessionId: session.id })))
 
-  async function settle(session: RemoteRow, outcomes: { fence: Fence; entry: RemoteOutcome }[]): Promise<Settled[]> {
+  async function settle(session: RemoteRow, outcomes: Told[]): Promise<Settled[]> {
     for (const { entry } of outcomes) checkOutcome(entry)
     const held = await holders(
       session,
@@ -76,9 +82,11 @@ export function makeRemoteSettling(parts: {
     const answers = await Promise.all(
       outcomes.map(({ fence, entry }, index) => settleOne(session, fence, entry, held[index])),
     )
-    const lost = outcomes.filter((_, index) => answers[index] === undefined)
-    const earlier = await settledBefore(session, lost)
-    return outcomes.map(({ fence }, index) => answers[index] ?? (earlier.has(keyOf(fence)) ? 'settled' : 'lease_lost'))
+    // one that was lost in the writing may have been overtaken by its own twin
+    const lost = outcomes.filter((_, index) => answers[index] !== 'settled')
+    const unknown = new Set(outcomes.filter((_, index) => answers[index] === undefined))
+    const earlier = await settledBefore(session, lost, unknown)
+    return outcomes.map((one, index) => (answers[index] === 'settled' || earlier.has(one) ? 'settled' : 'lease_lost'))
   }
 
   async function settleOne(
@@ -113,22 +121,19 @@ export function makeRemoteSettling(parts: {
     return write(session, fence, { move: 'fail', error: told, isOptional: rules.isOptional })
   }
 
-  /** Which of these outcomes this session has written before. The others are refused, and that is recorded. */
-  async function settledBefore(
-    session: RemoteRow,
-    lost: { fence: Fence; entry: RemoteOutcome }[],
-  ): Promise<Set<string>> {
+  /** Which of these outcomes this session has written before. Others are refused; of those nobody has recorded yet, that is recorded. */
+  async function settledBefore(session: RemoteRow, lost: Told[], unrecorded: ReadonlySet<Told>): Promise<Set<Told>> {
     if (lost.length === 0) return new Set()
     const known = await store.run(earlierWrites, claimedBy(lost.map(({ fence }) => ({ fence, sessionId: session.id }))))
     const types = new Map(known.map((row) => [keyOf(row), row.types]))
-    const isBefore = ({ fence, entry }: (typeof lost)[number]) =>
+    const isBefore = ({ fence, entry }: Told) =>
       types.get(keyOf(fence))?.some((type) => eventsOf[entry.outcome].includes(type)) === true
-    const late = lost.filter((one) => !isBefore(one) && types.has(keyOf(one.fence)))
+    const late = lost.filter((one) => unrecorded.has(one) && !isBefore(one) && types.has(keyOf(one.fence)))
     for (const word of new Set(late.map(({ entry }) => entry.outcome))) {
       const same = late.filter(({ entry }) => entry.outcome === word).map(({ fence }) => fence)
       await record(session, same, word)
     }
-    return new Set(lost.filter(isBefore).map(({ fence }) => keyOf(fence)))
+    return new Set(lost.filter(isBefore))
   }
 
   async function refused(session: RemoteRow, fences: Fence[], write: string): Promise<void> {
