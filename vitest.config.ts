@@ -9,6 +9,8 @@ export default defineConfig({
     alias: [
       { find: /^#holdfast\/(.*)$/, replacement: `${dist}$1.js` },
       { find: /^holdfast$/, replacement: `${dist}index.js` },
+      { find: /^holdfast\/client$/, replacement: `${dist}client/client.js` },
+      { find: /^holdfast\/http$/, replacement: `${dist}http/http.js` },
       { find: /^holdfast\/(kysely|drizzle)$/, replacement: `${dist}submit/$1.js` },
     ],
   },

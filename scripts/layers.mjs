@@ -7,7 +7,7 @@ import ts from 'typescript'
 
 /** Rooms from left to right. A room imports from groups on its left; rooms of one group are strangers. */
 const groups = [
-  ['errors'],
+  ['errors', 'client'],
   ['job', 'config', 'service'],
   ['store'],
   ['bus'],

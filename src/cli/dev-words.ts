@@ -7,9 +7,16 @@ import { ladderLines } from './ladder-words.ts'
 import { paint } from './terminal.ts'
 import { lengthWords } from './time-words.ts'
 
+/** Where the HTTP API is, and whether it asks for keys. */
+export interface Api {
+  url: string
+  needsKey: boolean
+}
+
 /** What there is to say once everything runs. */
 export interface BannerFacts {
   hf: Holdfast
+  api: Api
   /** Where the embedded Postgres keeps its data; undefined if the database is not embedded. */
   dataDir: string | undefined
   pids: readonly number[]
@@ -17,7 +24,7 @@ export interface BannerFacts {
 }
 
 /** What `holdfast dev` says once everything runs: where things are, and what to try. */
-export function banner({ hf, dataDir, pids, isSample }: BannerFacts): string[] {
+export function banner({ hf, api, dataDir, pids, isSample }: BannerFacts): string[] {
   const { config } = hf
   const name = (word: string) => paint('bold', word.padEnd(10))
   const where = dataDir === undefined ? undefined : nearPath(dataDir)
@@ -31,6 +38,7 @@ export function banner({ hf, dataDir, pids, isSample }: BannerFacts): string[] {
             string,
             string,
           ],
+          [curlLine(api), 'the same over HTTP'] as [string, string],
         ]
       : []),
     [`${command()} --help`, 'all commands'],
@@ -42,6 +50,7 @@ export function banner({ hf, dataDir, pids, isSample }: BannerFacts): string[] {
     '',
     `  ${name('database')} ${withoutPassword(hf.url)}${where ? ` (its password is in ${where}/password)` : ''}`,
     ...(where ? [`  ${name('data')} ${where}`] : []),
+    `  ${name('api')} ${api.url} (docs: ${api.url}/docs), ${api.needsKey ? 'every request needs an API key' : 'no key needed from this machine'}`,
     `  ${name('workers')} ${pids.length === 1 ? '1 process' : `${pids.length} processes`} (${pids.join(', ')}), ${config.concurrency} handlers each`,
     `  ${name('recovery')} a job whose worker is lost moves again within ${lengthWords(boundOf(config))}:`,
     ...ladderLines(config).map((line) => `  ${' '.repeat(10)} ${line}`),
@@ -50,6 +59,11 @@ export function banner({ hf, dataDir, pids, isSample }: BannerFacts): string[] {
     ...tries.map(([line, about]) => `  ${paint('cyan', line.padEnd(width))}  ${paint('dim', about)}`),
     '',
   ]
+}
+
+function curlLine({ url, needsKey }: Api): string {
+  const key = needsKey ? ' -H "authorization: Bearer $HOLDFAST_KEY"' : ''
+  return `curl ${url}/v1/jobs -H 'content-type: application/json'${key} -d '{"kind":"extract","input":{"document":"invoice-1001.txt"}}'`
 }
 
 /** What another terminal must add to mean this database. */

@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
 import type { Config } from '../config/config.ts'
+import { settings } from '../config/settings.ts'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { messageOf } from '../errors/errors.ts'
 import { startEmbedded } from '../store/embedded/embedded.ts'
 import { migrate } from '../store/migrate.ts'
-import { banner } from './dev-words.ts'
+import { type Api, banner } from './dev-words.ts'
 import { knownStages } from './event-lines.ts'
 import { makeFeed } from './feed.ts'
 import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
@@ -87,9 +88,33 @@ async function run({ config, module, closers, ending, hurry }: Run): Promise<voi
     started.catch(() => {}) // cut short, and for that reason failed
     return
   }
-  for (const line of banner({ hf, dataDir: server?.dir, pids: workers.pids(), isSample: !module })) print(line)
+  const api = await startApi(hf, closers)
+  for (const line of banner({ hf, api, dataDir: server?.dir, pids: workers.pids(), isSample: !module })) print(line)
   if (!module) await tellSample(hf)
   await ending.asked
+}
+
+/** Serves the API. If another program has the usual port, any other will do; a port that somebody chose is taken or refused. */
+async function startApi(hf: Holdfast, closers: Closers): Promise<Api> {
+  const { makeHttpServer } = await import('../http/server.ts')
+  const needsKey = !isLoopback(hf.config.httpHost)
+  const log = logFor(print)
+  const open = async (config: Config) => {
+    const server = makeHttpServer({ engine: () => hf, config, log, needsKey })
+    closers.push(() => server.stop())
+    await server.start()
+    return { url: server.url(), needsKey }
+  }
+  try {
+    return await open(hf.config)
+  } catch (error) {
+    if (hf.config.httpPort !== settings.httpPort.default) throw error
+    return open({ ...hf.config, httpPort: 0 })
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
 const news: SupervisorNews = {

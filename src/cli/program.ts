@@ -8,10 +8,12 @@ import { addDev } from './dev.ts'
 import { addEvents } from './events.ts'
 import { isVerboseIn, tellFailure } from './failure.ts'
 import { addJobs } from './jobs.ts'
+import { addKeys } from './keys.ts'
 import { addMigrate } from './migrate.ts'
 import { addProve } from './prove.ts'
 import { addReap } from './reap.ts'
 import { addRedo } from './redo.ts'
+import { addServe } from './serve.ts'
 import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
 import { paint } from './terminal.ts'
@@ -21,6 +23,7 @@ import { addWorkChild } from './work-child.ts'
 
 const commands = [
   addDev,
+  addServe,
   addWork,
   addReap,
   addMigrate,
@@ -31,6 +34,7 @@ const commands = [
   addRedo,
   addEvents,
   addWebhooks,
+  addKeys,
   addAudit,
   addProve,
   addBench,

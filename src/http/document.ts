@@ -1,4 +1,4 @@
-import type { OpenAPIHono } from '@hono/zod-openapi'
+import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config/config.ts'
 import { version } from '../engine/work.ts'
 import { type ErrorCode, errorCodes } from '../errors/errors.ts'
@@ -35,6 +35,11 @@ const always: readonly ErrorCode[] = [
   'database_unreachable',
 ]
 const withBody: readonly ErrorCode[] = ['body_malformed', 'body_too_large', 'content_type_unsupported']
+
+/** The OpenAPI document of all operations, for whoever has no server. */
+export function apiDocument(): object {
+  return documentOf(new OpenAPIHono(), { publicUrl: undefined })
+}
 
 /** The OpenAPI document of all operations, made of the schemas that check the requests. */
 export function documentOf(app: OpenAPIHono, config: Pick<Config, 'publicUrl'>): object {

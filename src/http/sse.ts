@@ -7,6 +7,7 @@ const pingMs = 15_000
 interface Streaming {
   events: AsyncGenerator<LogEvent>
   show(event: LogEvent): Promise<object>
+  /** Told when it is over, whoever ended it; must end the events, too. */
   onEnd(): void
 }
 
@@ -14,6 +15,7 @@ interface Streaming {
 export function stream({ events, show, onEnd }: Streaming): Response {
   let ping: NodeJS.Timeout | undefined
   let room: () => void = () => {}
+  let isGone = false
   const end = () => {
     clearInterval(ping)
     onEnd()
@@ -45,14 +47,14 @@ export function stream({ events, show, onEnd }: Streaming): Response {
           pingMs,
         )
         write(controller).then(
-          () => controller.close(),
-          (error) => controller.error(error),
+          () => isGone || controller.close(),
+          (error) => isGone || controller.error(error),
         )
       },
       pull: () => room(),
-      async cancel() {
+      cancel() {
+        isGone = true
         end()
-        await events.return(undefined)
       },
     },
     new ByteLengthQueuingStrategy({ highWaterMark: 65_536 }),

@@ -1,0 +1,152 @@
+import { operations as table } from './operations.ts'
+import type { operations } from './schema.ts'
+import { readEvents, type ServerEvent } from './stream.ts'
+
+export type { components } from './schema.ts'
+export type { ServerEvent } from './stream.ts'
+
+/** How to reach a Holdfast server. */
+export interface ClientOptions {
+  /** Where it is, such as http://127.0.0.1:7420. */
+  url: string
+  /** The API key, `hf_…`. */
+  key?: string
+  /** Headers for every request. */
+  headers?: Record<string, string>
+  /** Another fetch than the global one. */
+  fetch?: typeof fetch
+}
+
+/** The name of an operation. */
+export type OperationName = keyof typeof table & keyof operations
+
+type Parameters<Id extends OperationName> = operations[Id]['parameters']
+type Part<Given, Name extends string> = Given extends { [N in Name]: infer P }
+  ? { [N in Name]: P }
+  : Given extends { [N in Name]?: infer P }
+    ? [P] extends [undefined]
+      ? unknown
+      : { [N in Name]?: P }
+    : unknown
+type Body<Id extends OperationName> = operations[Id] extends {
+  requestBody: { content: { 'application/json': infer B } }
+}
+  ? { body: B }
+  : unknown
+
+/** What an operation is given: parameters of its path, its query and its headers, and its body. */
+export type Given<Id extends OperationName> = Part<Parameters<Id>, 'path'> &
+  Part<Parameters<Id>, 'query'> &
+  Part<Parameters<Id>, 'header'> &
+  Body<Id>
+
+type Good = 200 | 201 | 202 | 204 | 304
+type DataOf<Response> = Response extends { content: { 'application/json': infer D } } ? D : undefined
+
+/** What an operation answers: the status says which of its bodies it is. Everything else is thrown. */
+export type Answer<Id extends OperationName> = {
+  [Status in keyof operations[Id]['responses'] & Good]: {
+    status: Status
+    data: DataOf<operations[Id]['responses'][Status]>
+    headers: Headers
+  }
+}[keyof operations[Id]['responses'] & Good]
+
+type Call<Id extends OperationName> =
+  unknown extends Given<Id>
+    ? (given?: Record<string, never>, options?: { signal?: AbortSignal }) => Promise<Answer<Id>>
+    : Record<string, never> extends Given<Id>
+      ? (given?: Given<Id>, options?: { signal?: AbortSignal }) => Promise<Answer<Id>>
+      : (given: Given<Id>, options?: { signal?: AbortSignal }) => Promise<Answer<Id>>
+
+/** A client of the HTTP API: one function for each operation. */
+export type Client = { readonly [Id in Exclude<OperationName, 'streamEvents'>]: Call<Id> } & {
+  /** Events as they happen. Comes back by itself where it was cut off, until the signal fires. */
+  streamEvents(given?: Given<'streamEvents'>, options?: { signal?: AbortSignal }): AsyncGenerator<ServerEvent>
+}
+
+/** An error that the server answered with. */
+export class ApiError extends Error {
+  readonly code: string
+  readonly status: number
+  readonly requestId: string | undefined
+  readonly details: Record<string, unknown> | undefined
+  /** After how many seconds to come again, if the server said so. */
+  readonly retryAfter: number | undefined
+
+  constructor(
+    status: number,
+    problem: { code?: string; detail?: string; requestId?: string; details?: Record<string, unknown> },
+    retryAfter?: number,
+  ) {
+    super(problem.detail ?? `The server answered ${status}.`)
+    this.name = 'ApiError'
+    this.code = problem.code ?? 'unknown'
+    this.status = status
+    this.requestId = problem.requestId
+    this.details = problem.details
+    this.retryAfter = retryAfter
+  }
+}
+
+interface Loose {
+  path?: Record<string, unknown>
+  query?: Record<string, unknown>
+  header?: Record<string, unknown>
+  body?: unknown
+}
+
+/** Makes a client. It needs nothing but fetch, so it runs in Node, in a browser, and in between. */
+export function createClient(options: ClientOptions): Client {
+  const client: Record<string, unknown> = {}
+  for (const name of Object.keys(table) as OperationName[])
+    client[name] = (given: Loose = {}, { signal }: { signal?: AbortSignal } = {}) => call(options, name, given, signal)
+  client.streamEvents = (given: Loose = {}, { signal }: { signal?: AbortSignal } = {}) =>
+    readEvents((lastId, ending) => {
+      const header = {
+        ...given.header,
+        ...(lastId === undefined ? {} : { 'last-event-id': lastId }),
+        accept: 'text/event-stream',
+      }
+      return send(options, 'streamEvents', { ...given, header }, ending)
+    }, signal)
+  return client as Client
+}
+
+async function call(options: ClientOptions, name: OperationName, given: Loose, signal?: AbortSignal): Promise<unknown> {
+  const response = await send(options, name, given, signal)
+  const text = await response.text()
+  return { status: response.status, data: text === '' ? undefined : JSON.parse(text), headers: response.headers }
+}
+
+/** Sends a request; answers if it went well, and throws the problem if not. */
+async function send(
+  options: ClientOptions,
+  name: OperationName,
+  given: Loose,
+  signal?: AbortSignal,
+): Promise<Response> {
+  const { method, path } = table[name]
+  const filled = path.replace(/\{(\w+)\}/g, (_, part: string) => encodeURIComponent(String(given.path?.[part])))
+  const url = new URL(options.url.replace(/\/$/, '') + filled)
+  for (const [key, value] of Object.entries(given.query ?? {}))
+    if (value !== undefined) url.searchParams.set(key, String(value))
+  const headers: Record<string, string> = { ...options.headers }
+  if (options.key !== undefined) headers.authorization = `Bearer ${options.key}`
+  for (const [key, value] of Object.entries(given.header ?? {})) if (value !== undefined) headers[key] = String(value)
+  if (given.body !== undefined) headers['content-type'] = 'application/json'
+  const response = await (options.fetch ?? fetch)(url, {
+    method,
+    headers,
+    ...(given.body === undefined ? {} : { body: JSON.stringify(given.body) }),
+    ...(signal === undefined ? {} : { signal }),
+  })
+  if (response.ok || response.status === 304) return response
+  throw await problemOf(response)
+}
+
+async function problemOf(response: Response): Promise<ApiError> {
+  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
+  const problem = await response.json().catch(() => ({}))
+  return new ApiError(response.status, problem as object, Number.isNaN(retryAfter) ? undefined : retryAfter)
+}

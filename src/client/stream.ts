@@ -1,0 +1,65 @@
+import type { components } from './schema.ts'
+
+/** One event, as the server tells it. */
+export type ServerEvent = components['schemas']['Event']
+
+const firstPauseMs = 500
+const longestPauseMs = 15_000
+
+/**
+ * Reads server-sent events, and comes back behind the last one when the connection ends. What the server refuses for good (a bad key, a bad request) is
+ * thrown; whatever may pass is tried again.
+ */
+export async function* readEvents(
+  open: (lastId: string | undefined, signal: AbortSignal) => Promise<Response>,
+  signal: AbortSignal = new AbortController().signal,
+): AsyncGenerator<ServerEvent> {
+  let lastId: string | undefined
+  for (let failures = 0; !signal.aborted; ) {
+    try {
+      const response = await open(lastId, signal)
+      for await (const event of eventsIn(response)) {
+        failures = 0
+        lastId = event.id
+        yield event
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      const { status } = error as { status?: number }
+      if (status !== undefined && status < 500 && status !== 429) throw error
+    }
+    failures += 1
+    await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** (failures - 1)), signal)
+  }
+}
+
+async function* eventsIn(response: Response): AsyncGenerator<ServerEvent> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const blocks = (rest + decoder.decode(part.value, { stream: true })).split('\n\n')
+      rest = blocks.pop() as string
+      for (const block of blocks) {
+        const data = block.split('\n').filter((line) => line.startsWith('data: '))
+        if (data.length > 0) yield JSON.parse(data.map((line) => line.slice(6)).join('\n')) as ServerEvent
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => {}) // a connection that broke has nothing left to cancel
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms)
+    function done(): void {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    signal.addEventListener('abort', done)
+    if (signal.aborted) done()
+  })
+}

@@ -1,0 +1,74 @@
+import type { Holdfast } from '../engine/engine.ts'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
+import { pause } from '../service/service.ts'
+import { notYet } from './door.ts'
+import type { HttpOptions } from './http.ts'
+import { type HttpServer, makeHttpServer } from './server.ts'
+
+/** What a server needs that finds its engine by itself. */
+export interface ServeOptions extends Omit<HttpOptions, 'engine'> {
+  /** Connects; tried again and again until it succeeds. */
+  reach: () => Promise<Holdfast>
+  /** Told once, when there is an engine. */
+  onReady?: (hf: Holdfast) => void
+}
+
+const firstPauseMs = 200
+const longestPauseMs = 5_000
+
+/**
+ * Serves the HTTP API, with or without a database: without one it lives, says why it is not ready, and becomes ready when there is one. Beside it runs a
+ * reaper, so that remote workers need nobody else.
+ */
+export function makeServing({ reach, onReady = () => {}, ...options }: ServeOptions): HttpServer {
+  const { log } = options
+  const ending = new AbortController()
+  let engine: Holdfast | undefined
+  let reason = 'it has just been started.'
+  let reaching: Promise<void> | undefined
+  const server = makeHttpServer({
+    ...options,
+    engine: () => {
+      if (engine) return engine
+      throw notYet(reason)
+    },
+  })
+
+  async function reachOut(): Promise<void> {
+    for (let tries = 0; !ending.signal.aborted; tries++) {
+      try {
+        const reached = await reach()
+        if (ending.signal.aborted) return await reached.close()
+        engine = reached
+        await reached.reap()
+        onReady(reached)
+        return
+      } catch (error) {
+        const said = error instanceof HoldfastError ? error.message : messageOf(error)
+        if (said !== reason) log.warn({ reason: said }, 'not ready yet; trying again')
+        reason = said
+        await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** tries), ending.signal)
+      }
+    }
+  }
+
+  let stopping: Promise<void> | undefined
+  async function stop(): Promise<void> {
+    ending.abort()
+    await server.stop()
+    await reaching
+    await engine?.close()
+  }
+
+  return {
+    url: server.url,
+    async start() {
+      await server.start()
+      reaching ??= reachOut()
+    },
+    stop() {
+      stopping ??= stop()
+      return stopping
+    },
+  }
+}
