@@ -128,7 +128,8 @@ test.for(Object.keys(languages))(
     const revived = timeline.filter(({ type }) => type === 'job.revived')
     expect(revived).toHaveLength(1)
     const bound = ladder(hf.config).find(({ rung }) => rung === 'lease ran out')?.boundMs
-    const { lostMs } = revived[0]?.data as unknown as { lostMs: number }
+    expect((revived as { data: unknown }[])[0]?.data).toMatchObject({ rung: 'lease ran out' })
+    const [{ lostMs }] = revived.map(({ data }) => data as unknown as { lostMs: number }) as [{ lostMs: number }]
     expect(lostMs).toBeLessThan(bound as number)
     expect(timeline.some(({ type }) => type === 'job.log')).toBe(true)
 

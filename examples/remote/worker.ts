@@ -96,8 +96,8 @@ async function call<T>(method: string, path: string, body?: unknown, signal?: Ab
     signal: signal ?? AbortSignal.timeout(10_000),
   })
   if ([429, 500, 502, 503, 504].includes(response.status)) throw new Error(`the server answers ${response.status}`)
-  const answer = response.status === 204 ? undefined : await response.json()
-  if (!response.ok) throw new Refused(answer?.code, answer?.detail ?? `the server answers ${response.status}`)
+  const answer = (response.status === 204 ? {} : await response.json()) as { code?: string; detail?: string }
+  if (!response.ok) throw new Refused(answer.code, answer.detail ?? `the server answers ${response.status}`)
   return answer as T
 }
 
