@@ -45,9 +45,12 @@ export interface RemoteClaimParts {
   stillOpen: (id: number) => Promise<unknown>
   /** Gives back what nobody waits for any more. */
   giveBack: (session: RemoteRow, rows: RemoteClaimedRow[]) => Promise<unknown>
+  onTrouble: (error: unknown) => void
 }
 
 const suspectEveryMs = 500
+/** After news it may be sooner: a revival is news, and what was revived may be a suspect. */
+const suspectAfterNewsMs = 100
 const mostRemembered = 10_000
 
 /** Makes what claims for remote workers, with waiting. */
@@ -66,12 +69,15 @@ export function makeRemoteClaimer(parts: RemoteClaimParts) {
     const lanes = lanesOf(session.remote.kinds.map(jobOf), [])
     const same = JSON.stringify([session.tenant, lanes])
     let isWakeWanted = session.wants_wake
+    let heard = wakes.count()
     for (let turn = 0; ; turn++) {
       const since = wakes.count()
-      const rows = await look(session, lanes, most)
+      const rows = await look(session, { lanes, most, isNews: since !== heard })
+      heard = since
       if (rows.length > 0) {
         wakes.next(same)
-        if (isWakeWanted) await store.run(wantWake, { id: session.id, isWanted: false })
+        // the jobs are claimed: whatever goes wrong from here on must not keep their worker from hearing of them
+        if (isWakeWanted) await store.run(wantWake, { id: session.id, isWanted: false }).catch(parts.onTrouble)
         return keep(session, rows, signal)
       }
       const leftMs = untilMs - performance.now()
@@ -85,26 +91,42 @@ export function makeRemoteClaimer(parts: RemoteClaimParts) {
     }
   }
 
-  async function look(session: RemoteRow, lanes: Lane[], most: number): Promise<RemoteClaimedRow[]> {
+  async function look(
+    session: RemoteRow,
+    { lanes, most, isNews }: { lanes: Lane[]; most: number; isNews: boolean },
+  ): Promise<RemoteClaimedRow[]> {
     turns += 1
     const { id: sessionId, tenant, remote } = session
     const params = { sessionId, tenant, lanes: rotated(lanes, turns), deadlinesMs: remote.deadlinesMs }
-    const suspects = await lookForSuspect(sessionId, { ...params, most: 1 })
+    const suspects = isSuspectTurn(sessionId, isNews) ? await lookForSuspect({ ...params, most: 1 }) : []
     if (suspects.length === most) return suspects
-    return [...suspects, ...(await store.run(claimForRemote, { ...params, most: most - suspects.length }))]
+    const others = store.run(claimForRemote, { ...params, most: most - suspects.length })
+    if (suspects.length === 0) return others
+    // what is claimed already has to be told of
+    return others.then(
+      (rows) => [...suspects, ...rows],
+      (error) => {
+        parts.onTrouble(error)
+        return suspects
+      },
+    )
+  }
+
+  function isSuspectTurn(sessionId: number, isNews: boolean): boolean {
+    const nowMs = performance.now()
+    const everyMs = isNews ? suspectAfterNewsMs : suspectEveryMs
+    if (nowMs - (suspectsAtMs.get(sessionId) ?? Number.NEGATIVE_INFINITY) < everyMs) return false
+    if (suspectsAtMs.size >= mostRemembered) suspectsAtMs.clear()
+    suspectsAtMs.set(sessionId, nowMs)
+    return true
   }
 
   /** One at a time: whoever else claims for this session waits until this is committed, and then sees it. */
   async function lookForSuspect(
-    sessionId: number,
     params: Parameters<typeof claimSuspectForRemote.build>[0],
   ): Promise<RemoteClaimedRow[]> {
-    const nowMs = performance.now()
-    if (nowMs - (suspectsAtMs.get(sessionId) ?? Number.NEGATIVE_INFINITY) < suspectEveryMs) return []
-    if (suspectsAtMs.size >= mostRemembered) suspectsAtMs.clear()
-    suspectsAtMs.set(sessionId, nowMs)
     return store.transaction(async (runner) => {
-      const [held] = await runner.run(holdSession, { id: sessionId })
+      const [held] = await runner.run(holdSession, { id: params.sessionId })
       return held ? runner.run(claimSuspectForRemote, params) : []
     })
   }

@@ -128,6 +128,7 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
     wakes,
     stillOpen: (id) => living(id, {}),
     giveBack: (session, rows) => settling.giveBack(session, rows.map(fenceOf)),
+    onTrouble: news.trouble,
   })
 
   async function find(id: number, { owner }: RemoteScope = {}): Promise<RemoteRow> {
