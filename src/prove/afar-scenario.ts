@@ -6,7 +6,7 @@ import type { Scenario } from './scenario.ts'
 /** Workers that are served by others, which speak to the database in their name. */
 export const remote: Scenario = {
   name: 'remote',
-  provokes: 'a remote worker that claims, reports, settles twice and stops; one of its jobs has lost workers already',
+  provokes: 'remote workers that claim, report, settle twice and stop; one of their jobs has lost workers already',
   // these decide only here what a remote worker is told
   also: ['session.beat', 'job.release', 'session.close'],
   // before there are jobs, it finds nothing
@@ -16,11 +16,11 @@ export const remote: Scenario = {
     await Promise.all(on.shuffled(['afar', 'afar-flaky', 'afar-usable', 'afar-chatty']).map((kind) => on.submit(kind)))
     const suspect = await on.submit('afar-suspect')
     await on.ask(suspectByHand, { id: suspect })
-    await on.crew.fill('remote-1', 'remote')
+    await Promise.all([on.crew.fill('remote-1', 'remote'), on.crew.fill('remote-2', 'remote')])
     await eventually(() => on.crew.effects.some(({ jobId }) => jobId === suspect), {
       ms: waitMs,
       what: 'the job that is suspected had started',
     })
-    await on.crew.relieve('remote-1')
+    for (const seat of on.shuffled(['remote-1', 'remote-2'])) await on.crew.relieve(seat)
   },
 }
