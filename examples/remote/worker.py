@@ -190,14 +190,18 @@ class Session:
         """How long this worker may be sure of its lease: a fifth of it is kept as a margin."""
         return self.confirmed_at + self.lease * 0.8 - time.monotonic()
 
+    def patience(self):
+        """How long to wait for anything that must not keep us from aborting in time."""
+        left = self.left()
+        return max(0.05, min(self.beat_every, left)) if left > 0 else self.beat_every
+
     def keep(self):
         """Renews the lease, and aborts what was lost. If it cannot be renewed in time, everything is aborted."""
         while not self.over.is_set():
             asked_at = time.monotonic()
             try:
                 held = {"held": [attempt.fence for attempt in self.attempts()]}
-                # an answer that stays out must not keep us from aborting in time
-                answer = call("POST", self.path + "/heartbeat", held, timeout=max(0.05, min(self.beat_every, self.left())))
+                answer = call("POST", self.path + "/heartbeat", held, timeout=self.patience())
                 self.confirmed_at = asked_at
                 for lost in answer["lost"]:
                     self.abort([(lost["id"], lost["attempt"])], lost["reason"])
@@ -211,7 +215,7 @@ class Session:
                 self.abort(list(self.held), "lease_lost")
             now = time.monotonic()
             self.abort([key for key, attempt in list(self.held.items()) if attempt.ends_at <= now], "timeout")
-            self.over.wait(max(0.02, min(self.beat_every, self.left())))
+            self.over.wait(self.patience())
 
     def attempts(self):
         return list(self.held.values())

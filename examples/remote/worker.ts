@@ -143,6 +143,9 @@ async function live(): Promise<void> {
 
   /** How long this worker may be sure of its lease: a fifth of it is kept as a margin. */
   const leftMs = () => confirmedAtMs + opened.leaseMs * 0.8 - performance.now()
+  /** How long to wait for anything that must not keep us from aborting in time. */
+  const patienceMs = () =>
+    leftMs() > 0 ? Math.ceil(Math.max(50, Math.min(opened.heartbeatMs, leftMs()))) : opened.heartbeatMs
   const abortAll = (reason: string) => {
     for (const { abort } of held.values()) abort.abort(reason)
   }
@@ -152,8 +155,7 @@ async function live(): Promise<void> {
     while (!over.signal.aborted) {
       const askedAtMs = performance.now()
       try {
-        // an answer that stays out must not keep us from aborting in time
-        const patience = AbortSignal.timeout(Math.max(50, Math.min(opened.heartbeatMs, leftMs())))
+        const patience = AbortSignal.timeout(patienceMs())
         const mine = { held: [...held.values()].map(({ fence }) => fence) }
         const { lost } = await call<{ lost: (Fence & { reason: string })[] }>(
           'POST',
@@ -168,9 +170,7 @@ async function live(): Promise<void> {
         if (isOver(error)) over.abort()
       }
       if (leftMs() <= 0) abortAll('lease_lost')
-      await sleep(Math.max(20, Math.min(opened.heartbeatMs, leftMs())), undefined, { signal: over.signal }).catch(
-        () => {},
-      )
+      await sleep(patienceMs(), undefined, { signal: over.signal }).catch(() => {})
     }
     abortAll('lease_lost')
   }
