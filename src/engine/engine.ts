@@ -13,6 +13,7 @@ import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
+import type { Remote } from '../worker/remote.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
 import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
 import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
@@ -24,6 +25,7 @@ import { type Metrics, makeMetrics } from './metrics.ts'
 import { pauseQueue, stateOf } from './read.sql.ts'
 import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
+import { makeEngineRemote } from './remote.ts'
 import { makeResults } from './results.ts'
 import { makeScrape } from './scrape.ts'
 import { inSubmit } from './span.ts'
@@ -58,6 +60,8 @@ export interface Holdfast extends Reads {
   readonly webhooks: Webhooks
   /** Barriers of their own, for executions that another system owns. */
   readonly barrier: Barriers
+  /** For workers that are not connected to the database: what a server does in their name. */
+  readonly remote: Remote
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
   cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
@@ -118,6 +122,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   const submitter = makeSubmitter(store, config.batchSize)
   const { idle: arrivalsDone, ...barrier } = makeBarriers(parts)
   const results = makeResults(store, (error) => log.warn({ err: error }, 'could not look for results'))
+  const { stop: stopRemote, ...remote } = makeEngineRemote(parts, () => results.nudge())
   const working = new Set<{ stop(): Promise<void> }>()
   const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, store, results })
 
@@ -189,7 +194,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   }
 
   async function close(): Promise<void> {
-    await Promise.all([...working].map((one) => one.stop()))
+    await Promise.all([stopRemote(), ...[...working].map((one) => one.stop())])
     await Promise.all([submitter.idle(), arrivalsDone()])
     await results.stop()
     await deliverer.close()
@@ -208,6 +213,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     config,
     url: parts.url,
     barrier,
+    remote,
     submit,
     submitMany,
     submitMixed: (all) => submitMixed(all),
