@@ -1,4 +1,5 @@
 import { ending, wakeIfJoined } from '../store/ending.sql.ts'
+import { snapshotting } from '../store/snapshot.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 
@@ -119,7 +120,8 @@ export const reviveJobs = statement<{ id: string }>()(
     select ${eventOf('revive')}, ${target('revive')}, id, kind, tenant, attempt, stage,
       json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes)
     from back
-  )
+  ),
+  ${snapshotting('revive', 'back')}
   select id, ${wakeIdle} as woken
   from back`,
 )
@@ -144,7 +146,8 @@ export const quarantineJobs = statement<{ id: string }>()(
     crashes: raw('crashes + 1'),
     error: spentError,
     data: sql`json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes + 1, 'error', ${spentError})`,
-  })}
+  })},
+  ${snapshotting('quarantine', 'gone')}
   select id, ${wakeIfJoined} as woken
   from gone`,
 )
