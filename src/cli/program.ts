@@ -16,6 +16,7 @@ import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
 import { paint } from './terminal.ts'
 import { addWebhooks } from './webhooks.ts'
+import { addWhy } from './why.ts'
 import { addWork } from './work.ts'
 import { addWorkChild } from './work-child.ts'
 
@@ -27,6 +28,7 @@ const commands = [
   addSubmit,
   addJobs,
   addShow,
+  addWhy,
   addCancel,
   addRedo,
   addEvents,

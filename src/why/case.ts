@@ -62,7 +62,8 @@ export function isLed(c: Pick<Timed, 'facts'>): boolean {
 export function leaderWords(c: Pick<Timed, 'facts'>): string {
   const { leader } = c.facts
   if (!leader) return 'nobody has ever led'
-  if (isPast(c, leader.leaseUntil)) return `nobody leads: the lease of the last leader ran out ${ago(c, leader.leaseUntil)}`
+  if (isPast(c, leader.leaseUntil))
+    return `nobody leads: the lease of the last leader ran out ${ago(c, leader.leaseUntil)}`
   return `the leader hangs: it last swept ${ago(c, leader.sweptAt)}`
 }
 

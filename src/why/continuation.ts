@@ -7,7 +7,8 @@ const askedMs = 10_000
 /** How often the duties compare counts with ledgers. */
 const compareMs = 10_000
 
-const partWords = ({ barrier }: ContinuationCase) => `${barrier.ledger} of ${plural(barrier.total, 'part')} have arrived`
+const partWords = ({ barrier }: ContinuationCase) =>
+  `${barrier.ledger} of ${plural(barrier.total, 'part')} have arrived`
 const name = ({ barrier }: ContinuationCase) => `barrier ${JSON.stringify(barrier.id)}`
 const isOpen = ({ barrier }: ContinuationCase) => barrier.firedAt === null && barrier.expiredAt === null
 const isOverdue = (c: ContinuationCase) => isOpen(c) && isPast(c, c.barrier.expiresAt)
@@ -26,7 +27,8 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
     meaning: 'The barrier has fired, and its job is not there.',
     orphans: [],
     when: ({ barrier }) => barrier.firedAt !== null,
-    sentence: (c) => `lost: ${name(c)} fired ${ago(c, c.barrier.firedAt)}, and its job is not there; somebody removed it`,
+    sentence: (c) =>
+      `lost: ${name(c)} fired ${ago(c, c.barrier.firedAt)}, and its job is not there; somebody removed it`,
     next: () => null,
     repair: null,
   },
@@ -46,7 +48,8 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
     meaning: 'The count of the barrier is below zero.',
     orphans: ['owned-negative-count'],
     when: ({ barrier }) => barrier.arrived < 0,
-    sentence: (c) => `not submitted: ${name(c)} counts ${c.barrier.arrived} arrived parts, which makes no sense; by its ledger, ${partWords(c)}`,
+    sentence: (c) =>
+      `not submitted: ${name(c)} counts ${c.barrier.arrived} arrived parts, which makes no sense; by its ledger, ${partWords(c)}`,
     next: (c) => bySweep(c, 'The barrier is counted anew by its ledger, which decides', 2_000),
     repair: 'compare',
   },
@@ -66,8 +69,12 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
     meaning: 'The barrier has expired, and its owner cannot be asked, for it has lost its tenant.',
     orphans: ['owned-tenant-missing'],
     when: (c) => isOverdue(c) && c.barrier.owner !== null && c.barrier.tenant === null,
-    sentence: (c) => `not submitted: ${overdueWords(c)}; it has no tenant, so its owner \`${c.barrier.owner}\` cannot be asked`,
-    next: () => ({ what: 'Nothing is guessed: set the tenant in holdfast.owned_barrier, or abort the barrier', byAt: null }),
+    sentence: (c) =>
+      `not submitted: ${overdueWords(c)}; it has no tenant, so its owner \`${c.barrier.owner}\` cannot be asked`,
+    next: () => ({
+      what: 'Nothing is guessed: set the tenant in holdfast.owned_barrier, or abort the barrier',
+      byAt: null,
+    }),
     repair: null,
   },
   {
@@ -86,8 +93,12 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
     meaning: 'The barrier has expired, and whoever leads does not know its owner.',
     orphans: ['owner-unknown'],
     when: (c) => isOverdue(c) && c.barrier.asks === 0 && isLed(c) && (sinceMs(c, c.barrier.expiresAt) ?? 0) > askedMs,
-    sentence: (c) => `not submitted: ${overdueWords(c)}; its owner \`${c.barrier.owner}\` was never asked, so whoever leads does not know it`,
-    next: () => ({ what: 'The owner is asked as soon as a process leads that knows it: connect({ owners })', byAt: null }),
+    sentence: (c) =>
+      `not submitted: ${overdueWords(c)}; its owner \`${c.barrier.owner}\` was never asked, so whoever leads does not know it`,
+    next: () => ({
+      what: 'The owner is asked as soon as a process leads that knows it: connect({ owners })',
+      byAt: null,
+    }),
     repair: null,
   },
   {
@@ -109,7 +120,10 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
     when: isOverdue,
     sentence: (c) => `not submitted: ${overdueWords(c)}; its owner \`${c.barrier.owner}\` is to be asked`,
     next: (c) =>
-      asked(c, 'The owner is asked: it marks the execution failed, or says that it has ended, and the barrier is removed'),
+      asked(
+        c,
+        'The owner is asked: it marks the execution failed, or says that it has ended, and the barrier is removed',
+      ),
     repair: null,
   },
   {
@@ -128,7 +142,8 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
     meaning: 'The barrier was armed again, and waits for parts; the new expiry counts.',
     orphans: ['owned-rearmed'],
     when: ({ barrier }) => barrier.isRearmed,
-    sentence: (c) => `not submitted yet: ${name(c)} was armed again ${ago(c, c.barrier.armedAt)}; ${partWords(c)}${expiryWords(c)}`,
+    sentence: (c) =>
+      `not submitted yet: ${name(c)} was armed again ${ago(c, c.barrier.armedAt)}; ${partWords(c)}${expiryWords(c)}`,
     next: fires,
     repair: null,
   },

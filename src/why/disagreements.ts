@@ -11,7 +11,17 @@ export function disagreementsOf({ facts, config }: Omit<JobCase, 'job'>): string
 }
 
 function ofJob(c: JobCase): (string | null)[] {
-  return [rowAndSession(c), rowAndLog(c), rowAndOutputs(c), rowAndKind(c), rowAndBarrier(c), ...c.facts.barriers.flatMap(barrierAndLedger), itemAndBarrier(c), leader(c), webhooks(c)]
+  return [
+    rowAndSession(c),
+    rowAndLog(c),
+    rowAndOutputs(c),
+    rowAndKind(c),
+    rowAndBarrier(c),
+    ...c.facts.barriers.flatMap(barrierAndLedger),
+    itemAndBarrier(c),
+    leader(c),
+    webhooks(c),
+  ]
 }
 
 function rowAndSession(c: JobCase): string | null {
@@ -20,9 +30,12 @@ function rowAndSession(c: JobCase): string | null {
   const loss = lossOf(c)
   const row = `The row says running on session ${job.sessionId}`
   if (loss === 'session row gone') return `${row}; there is no such session.`
-  if (loss === 'ended') return `${row}; the session says that it ended ${ago(c, facts.session?.endedAt)} (${facts.session?.endedBy}).`
-  if (loss === 'lease ran out') return `${row}; the session's lease ran out ${ago(c, facts.session?.leaseUntil)}, and nobody has ended it.`
-  if (loss === 'lock gone') return `Session ${job.sessionId} says that its lease is good; the server says that its lock is gone.`
+  if (loss === 'ended')
+    return `${row}; the session says that it ended ${ago(c, facts.session?.endedAt)} (${facts.session?.endedBy}).`
+  if (loss === 'lease ran out')
+    return `${row}; the session's lease ran out ${ago(c, facts.session?.leaseUntil)}, and nobody has ended it.`
+  if (loss === 'lock gone')
+    return `Session ${job.sessionId} says that its lease is good; the server says that its lock is gone.`
   if (isPast(c, job.deadlineAt)) return `${row}, which lives; its deadline passed ${ago(c, job.deadlineAt)}.`
   return null
 }
@@ -39,7 +52,9 @@ function rowAndLog({ job, facts }: JobCase): string | null {
 function rowAndOutputs({ job, facts }: JobCase): string | null {
   if (isFinal(job.state)) return null
   const early = facts.outputs.find(({ stage }) => stage >= job.stage)
-  return early ? `The row stands at stage ${job.stage + 1}; an output of stage ${early.stage + 1} (${early.name}) is committed.` : null
+  return early
+    ? `The row stands at stage ${job.stage + 1}; an output of stage ${early.stage + 1} (${early.name}) is committed.`
+    : null
 }
 
 function rowAndKind({ job, facts }: JobCase): string | null {
@@ -55,8 +70,10 @@ function rowAndBarrier(c: JobCase): string | null {
     return barrier.armedAt ? null : 'The row says waiting; its barrier was never armed.'
   }
   const open = c.facts.barriers.find(({ joinedAt, hasLive }) => joinedAt === null && hasLive)
-  if (isFinal(c.job.state) && open) return `The row says ${c.job.state}; its barrier of stage ${open.stage + 1} is open, with live items.`
-  if (barrier?.armedAt && !barrier.joinedAt) return `The row says ${c.job.state}; its barrier is armed, as if it waited.`
+  if (isFinal(c.job.state) && open)
+    return `The row says ${c.job.state}; its barrier of stage ${open.stage + 1} is open, with live items.`
+  if (barrier?.armedAt && !barrier.joinedAt)
+    return `The row says ${c.job.state}; its barrier is armed, as if it waited.`
   return null
 }
 
@@ -69,7 +86,9 @@ function barrierAndLedger(barrier: BarrierFacts): string[] {
   if (counted !== null && barrier.total !== null && counted !== barrier.total)
     said.push(`The barrier was sealed with ${barrier.total} items; its ledger has ${counted}.`)
   if (barrier.armedAt && !barrier.joinedAt && !barrier.hasLive)
-    said.push(`The barrier says that it is open (${countedOf(barrier)} of ${barrier.total}); none of its items is live.`)
+    said.push(
+      `The barrier says that it is open (${countedOf(barrier)} of ${barrier.total}); none of its items is live.`,
+    )
   return said
 }
 
@@ -79,7 +98,8 @@ function counts({ succeeded, failed, cancelled }: { succeeded: number; failed: n
 
 function itemAndBarrier({ job, facts: { itemOf } }: JobCase): string | null {
   if (!itemOf || isFinal(job.state)) return null
-  if (!itemOf.isThere) return `The row says that it is an item of barrier ${itemOf.barrierId}; there is no such barrier.`
+  if (!itemOf.isThere)
+    return `The row says that it is an item of barrier ${itemOf.barrierId}; there is no such barrier.`
   if (itemOf.parentState === null || isFinal(itemOf.parentState))
     return `The row says ${job.state}; the job that it is an item of is ${itemOf.parentState ?? 'gone'}.`
   return itemOf.stoppedAt ? `The row says ${job.state}; its fan-out was stopped.` : null
@@ -101,10 +121,17 @@ function webhooks({ job, facts: { groups, deliveries } }: JobCase): string | nul
 
 function ofContinuation({ job, continues: barrier }: Facts): (string | null)[] {
   if (!barrier) return []
-  if (job) return [barrier.firedAt ? null : `The job is there; barrier ${JSON.stringify(barrier.id)} says that it has not fired.`]
+  if (job)
+    return [
+      barrier.firedAt ? null : `The job is there; barrier ${JSON.stringify(barrier.id)} says that it has not fired.`,
+    ]
   if (barrier.firedAt) return [`Barrier ${JSON.stringify(barrier.id)} says that it has fired; its job is not there.`]
   return [
-    barrier.arrived === barrier.ledger ? null : `The barrier counts ${barrier.arrived} parts; its ledger has ${barrier.ledger}.`,
-    barrier.ledger >= barrier.total ? `All ${barrier.total} parts have arrived; the barrier says that it has not fired.` : null,
+    barrier.arrived === barrier.ledger
+      ? null
+      : `The barrier counts ${barrier.arrived} parts; its ledger has ${barrier.ledger}.`,
+    barrier.ledger >= barrier.total
+      ? `All ${barrier.total} parts have arrived; the barrier says that it has not fired.`
+      : null,
   ]
 }

@@ -12,7 +12,8 @@ function endWords(c: JobCase): string {
   const { job } = c
   const why = job.error?.message ? `: ${job.error.message}` : ''
   if (job.state === 'succeeded') return `succeeded ${ago(c, job.finishedAt)}, at attempt ${job.attempt}`
-  if (job.state === 'partial' && !job.error) return `partial ${ago(c, job.finishedAt)}: some items failed within the threshold`
+  if (job.state === 'partial' && !job.error)
+    return `partial ${ago(c, job.finishedAt)}: some items failed within the threshold`
   return `${job.state} ${ago(c, job.finishedAt)}${why}`
 }
 
@@ -36,7 +37,10 @@ function lostItsSender(c: JobCase): boolean {
 
 function readAgain(c: JobCase): Next {
   const { readerLeaseMs, readerBeatMs, pollMs } = c.config
-  return { what: 'The next reader of the group goes on behind the last event that was handled', byAt: later(c, readerLeaseMs + readerBeatMs + pollMs) }
+  return {
+    what: 'The next reader of the group goes on behind the last event that was handled',
+    byAt: later(c, readerLeaseMs + readerBeatMs + pollMs),
+  }
 }
 
 function sentAgain(c: JobCase): Next {
@@ -61,7 +65,8 @@ export const endedRules: readonly Rule<JobCase>[] = [
     meaning: 'It is cancelled, and its handler may still run: its worker is told with the next heartbeat.',
     orphans: ['cancelled-still-executing'],
     when: isExecuting,
-    sentence: (c) => `${endWords(c)}; its handler may still run on session ${c.facts.session?.id}, which is told with its next heartbeat`,
+    sentence: (c) =>
+      `${endWords(c)}; its handler may still run on session ${c.facts.session?.id}, which is told with its next heartbeat`,
     next: (c) => ({
       what: "The handler's signal fires; whatever it returns is refused",
       byAt: new Date(Date.parse(c.job.finishedAt as string) + graceMs(c)),
@@ -71,11 +76,16 @@ export const endedRules: readonly Rule<JobCase>[] = [
   {
     code: 'event-kills-readers',
     states,
-    meaning: 'Readers of a group died at this place of the log; events are read one by one to find which of them kills.',
+    meaning:
+      'Readers of a group died at this place of the log; events are read one by one to find which of them kills.',
     orphans: ['event-kills-readers'],
     when: (c) => (behind(c)?.crashes ?? 0) >= suspectReaders,
-    sentence: (c) => `${endWords(c)}; but group \`${behind(c)?.name}\` has not read of it: ${behind(c)?.crashes} of its readers died there`,
-    next: (c) => ({ ...readAgain(c), what: 'Events are read one by one; the one that kills its readers is parked after the fifth, and the group goes on' }),
+    sentence: (c) =>
+      `${endWords(c)}; but group \`${behind(c)?.name}\` has not read of it: ${behind(c)?.crashes} of its readers died there`,
+    next: (c) => ({
+      ...readAgain(c),
+      what: 'Events are read one by one; the one that kills its readers is parked after the fifth, and the group goes on',
+    }),
     repair: null,
   },
   {
@@ -119,7 +129,10 @@ export const endedRules: readonly Rule<JobCase>[] = [
     orphans: ['endpoint-disabled-with-pending'],
     when: (c) => pendingOf(c)?.isOff === true,
     sentence: (c) => `${endWords(c)}; a webhook is pending for an endpoint that is switched off or gone`,
-    next: (c) => ({ what: 'It dies unsent, with the reason, and can be replayed', byAt: later(c, c.config.pollMs + 500) }),
+    next: (c) => ({
+      what: 'It dies unsent, with the reason, and can be replayed',
+      byAt: later(c, c.config.pollMs + 500),
+    }),
     repair: null,
   },
   {
@@ -128,7 +141,8 @@ export const endedRules: readonly Rule<JobCase>[] = [
     meaning: 'The sender of a webhook died before it could write how that went.',
     orphans: ['delivery-sender-died'],
     when: lostItsSender,
-    sentence: (c) => `${endWords(c)}; the sender of a webhook was lost: its time was over ${ago(c, pendingOf(c)?.nextAt)}`,
+    sentence: (c) =>
+      `${endWords(c)}; the sender of a webhook was lost: its time was over ${ago(c, pendingOf(c)?.nextAt)}`,
     next: sentAgain,
     repair: null,
   },
@@ -141,7 +155,9 @@ export const endedRules: readonly Rule<JobCase>[] = [
     sentence: (c) => `${endWords(c)}; ${pendingWords(c, c.facts.deliveries as DeliveryFacts)}`,
     next: (c) => {
       const nextAt = pendingOf(c)?.nextAt as string
-      return isPast(c, nextAt) ? sentAgain(c) : { what: 'It is tried again', byAt: new Date(Date.parse(nextAt) + c.config.pollMs + 500) }
+      return isPast(c, nextAt)
+        ? sentAgain(c)
+        : { what: 'It is tried again', byAt: new Date(Date.parse(nextAt) + c.config.pollMs + 500) }
     },
     repair: null,
   },
@@ -218,5 +234,7 @@ function pendingWords(c: JobCase, { pending, oldestPending }: DeliveryFacts): st
 }
 
 function refusedWords({ facts: { refusals } }: JobCase): string {
-  return refusals.length === 0 ? '' : `; ${plural(refusals.length, 'late write')} about it ${refusals.length === 1 ? 'was' : 'were'} refused`
+  return refusals.length === 0
+    ? ''
+    : `; ${plural(refusals.length, 'late write')} about it ${refusals.length === 1 ? 'was' : 'were'} refused`
 }

@@ -19,7 +19,8 @@ export const itemRules: readonly Rule<JobCase>[] = [
     states: liveStates,
     meaning: 'It is an item of a fan-out whose job has ended.',
     orphans: ['fan-out-abandoned'],
-    when: ({ facts: { itemOf } }) => itemOf?.isThere === true && itemOf.joinedAt === null && hasEnded(itemOf.parentState),
+    when: ({ facts: { itemOf } }) =>
+      itemOf?.isThere === true && itemOf.joinedAt === null && hasEnded(itemOf.parentState),
     sentence: ({ job, facts: { itemOf } }) =>
       `${job.state}, but nobody waits for it: its parent ${itemOf?.jobId} is ${itemOf?.parentState ?? 'gone'}`,
     next: (c) => bySweep(c, 'It is cancelled with what is left of its fan-out'),

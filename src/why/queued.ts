@@ -105,7 +105,10 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     when: ({ facts: { workers } }) => workers?.holding != null && workers.holding >= workers.concurrency,
     sentence: ({ facts: { workers, ahead } }) =>
       `waiting: all workers that know its kind (${workers?.living}) are busy with ${plural(workers?.holding ?? 0, 'job')}${aheadWords(ahead)}`,
-    next: () => ({ what: 'It is claimed when its turn comes; more workers, or a higher concurrency, would help', byAt: null }),
+    next: () => ({
+      what: 'It is claimed when its turn comes; more workers, or a higher concurrency, would help',
+      byAt: null,
+    }),
     repair: null,
   },
   {
@@ -121,7 +124,8 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'overdue',
     states,
-    meaning: 'It is due, a worker is free, and yet no poll has claimed it: a wake-up was lost, and its poll is still to come.',
+    meaning:
+      'It is due, a worker is free, and yet no poll has claimed it: a wake-up was lost, and its poll is still to come.',
     orphans: ['submitted-unannounced', 'retry-timer-died', 'next-stage-not-started'],
     orphan: classOf,
     when: (c) => (sinceMs(c, c.job.runAt) ?? 0) > c.config.pollMs + slackMs,
@@ -136,7 +140,8 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     meaning: 'It is due, and about to be claimed.',
     orphans: [],
     when: () => true,
-    sentence: (c) => `waiting: it fell due ${ago(c, c.job.runAt)}, and ${plural(c.facts.workers?.living ?? 0, 'live worker')} may claim it`,
+    sentence: (c) =>
+      `waiting: it fell due ${ago(c, c.job.runAt)}, and ${plural(c.facts.workers?.living ?? 0, 'live worker')} may claim it`,
     next: claimed,
     repair: null,
   },

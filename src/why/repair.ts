@@ -16,14 +16,23 @@ export const repairs = {
     does: 'Stop the fan-out: cancel what is left of it. If workers of its items have died, put its expiry off instead.',
     isForOperators: false,
   },
-  requeue: { does: 'Put the job back in its queue; whoever claims it opens the fan-out anew, or joins it.', isForOperators: false },
-  redo: { does: 'Send the job round again, from the stage that it stopped at. What was committed is kept.', isForOperators: false },
+  requeue: {
+    does: 'Put the job back in its queue; whoever claims it opens the fan-out anew, or joins it.',
+    isForOperators: false,
+  },
+  redo: {
+    does: 'Send the job round again, from the stage that it stopped at. What was committed is kept.',
+    isForOperators: false,
+  },
   replay: { does: 'Send its dead webhook deliveries once more.', isForOperators: false },
   compare: {
     does: 'Count the barrier anew by its ledger; if all parts have arrived, submit the continuation.',
     isForOperators: false,
   },
-  close: { does: 'Close the expired barrier; it has no owner to tell, and what still arrives is abandoned.', isForOperators: false },
+  close: {
+    does: 'Close the expired barrier; it has no owner to tell, and what still arrives is abandoned.',
+    isForOperators: false,
+  },
 } as const satisfies Record<string, { does: string; isForOperators: boolean }>
 
 /** The name of a repair. */

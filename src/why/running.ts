@@ -1,6 +1,17 @@
 import { lengthWords } from '../job/length.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
-import { ago, barrierOf, byRung, bySweep, isLed, isPast, type JobCase, leaderWords, type Next, sinceMs } from './case.ts'
+import {
+  ago,
+  barrierOf,
+  byRung,
+  bySweep,
+  isLed,
+  isPast,
+  type JobCase,
+  leaderWords,
+  type Next,
+  sinceMs,
+} from './case.ts'
 import type { SessionFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
@@ -25,8 +36,10 @@ function lossWords(c: JobCase): string {
   const { session } = c.facts
   if (!session) return `session ${c.job.sessionId}, which holds it, does not exist`
   const heard = `it was last heard of ${ago(c, session.heartbeatAt)}`
-  if (session.endedAt) return `session ${session.id}, which holds it, ended ${ago(c, session.endedAt)} (${session.endedBy ?? 'unknown'})`
-  if (isPast(c, session.leaseUntil)) return `the lease of session ${session.id} ran out ${ago(c, session.leaseUntil)}; ${heard}`
+  if (session.endedAt)
+    return `session ${session.id}, which holds it, ended ${ago(c, session.endedAt)} (${session.endedBy ?? 'unknown'})`
+  if (isPast(c, session.leaseUntil))
+    return `the lease of session ${session.id} ran out ${ago(c, session.leaseUntil)}; ${heard}`
   return `the process of session ${session.id} is gone, and its lock with it; ${heard}`
 }
 
@@ -112,7 +125,8 @@ export const runningRules: readonly Rule<JobCase>[] = [
   {
     code: 'deadline-passed',
     states,
-    meaning: 'Its deadline has passed although its worker lives: the handler hangs, or its outcome could not be written.',
+    meaning:
+      'Its deadline has passed although its worker lives: the handler hangs, or its outcome could not be written.',
     orphans: ['hung-handler', 'finish-failed-worker-lives'],
     when: (c) => isPast(c, c.job.deadlineAt),
     sentence: (c) =>

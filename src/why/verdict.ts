@@ -45,7 +45,11 @@ export const rules: readonly AnyRule[] = [...jobRules, ...continuationRules]
 /** Judges facts. The settings tell when things happen; they should be those of the processes that work and reap. */
 export function verdictOf(facts: Facts, config: Config): Verdict {
   const { job, continues } = facts
-  if (job) return judge(jobRules.filter(({ states }) => states.some((state) => state === job.state)), { facts, job, config })
+  if (job)
+    return judge(
+      jobRules.filter(({ states }) => states.some((state) => state === job.state)),
+      { facts, job, config },
+    )
   if (continues) return judge(continuationRules, { facts, barrier: continues, config })
   throw new Error('No source knows this job.')
 }

@@ -1,4 +1,15 @@
-import { ago, barrierOf, bySweep, countedOf, hasDrifted, isPast, type JobCase, ledgerTotal, plural, until } from './case.ts'
+import {
+  ago,
+  barrierOf,
+  bySweep,
+  countedOf,
+  hasDrifted,
+  isPast,
+  type JobCase,
+  ledgerTotal,
+  plural,
+  until,
+} from './case.ts'
 import type { BarrierFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
@@ -51,7 +62,8 @@ export const waitingRules: readonly Rule<JobCase>[] = [
     meaning: 'A counter of its barrier is below zero.',
     orphans: ['negative-count'],
     when: ({ succeeded, failed, cancelled }) => Math.min(succeeded, failed, cancelled) < 0,
-    sentence: (barrier) => `waiting: a counter of its barrier is negative (${countWords(barrier)}); only the ledger can tell`,
+    sentence: (barrier) =>
+      `waiting: a counter of its barrier is negative (${countWords(barrier)}); only the ledger can tell`,
     next: (_, c) => bySweep(c, 'The barrier is counted anew by its ledger', recountMs),
     repair: 'recount',
   }),
@@ -93,9 +105,13 @@ export const waitingRules: readonly Rule<JobCase>[] = [
     meaning: 'The expiry of its fan-out has passed with work left.',
     orphans: ['barrier-expired'],
     when: (barrier, c) => isPast(c, barrier.expiresAt),
-    sentence: (barrier, c) => `waiting: its fan-out expired ${ago(c, barrier.expiresAt)} with work left (${countWords(barrier)})`,
+    sentence: (barrier, c) =>
+      `waiting: its fan-out expired ${ago(c, barrier.expiresAt)} with work left (${countWords(barrier)})`,
     next: (_, c) =>
-      bySweep(c, 'What is left is cancelled, and the join fires; if workers of it have died, it gets the same time again'),
+      bySweep(
+        c,
+        'What is left is cancelled, and the join fires; if workers of it have died, it gets the same time again',
+      ),
     repair: 'expire',
   }),
   about({
@@ -104,7 +120,8 @@ export const waitingRules: readonly Rule<JobCase>[] = [
     orphans: ['counter-drift'],
     when: (barrier) => hasDrifted(barrier),
     sentence: (barrier) => `waiting: the counters of its barrier disagree with its items (${countWords(barrier)})`,
-    next: (_, c) => bySweep(c, 'The barrier is counted anew by its ledger, once it has been quiet for a while', recountMs),
+    next: (_, c) =>
+      bySweep(c, 'The barrier is counted anew by its ledger, once it has been quiet for a while', recountMs),
     repair: 'recount',
   }),
   about({
@@ -112,7 +129,8 @@ export const waitingRules: readonly Rule<JobCase>[] = [
     meaning: 'It waits for the items of its fan-out, which go on.',
     orphans: [],
     when: () => true,
-    sentence: (barrier, c) => `waiting for its items: ${countWords(barrier)}${lateWords(barrier)}${expiryWords(barrier, c)}`,
+    sentence: (barrier, c) =>
+      `waiting for its items: ${countWords(barrier)}${lateWords(barrier)}${expiryWords(barrier, c)}`,
     next: (barrier) => ({
       what: barrier.expiresAt
         ? 'The last item to end puts it back in its queue; at the expiry, what is left is cancelled'
@@ -140,7 +158,7 @@ export function countWords(barrier: BarrierFacts): string {
 
 function lateWords({ stragglers }: BarrierFacts): string {
   const [first] = stragglers ?? []
-  if (!first || first.state !== 'running') return ''
+  if (first?.state !== 'running') return ''
   return `; at it the longest: ${first.key ?? first.id}, attempt ${first.attempt}`
 }
 
