@@ -31,6 +31,11 @@ function when({ at }: Facts, moment: string | null | undefined): string {
   return ms >= 0 ? `${lengthWords(ms)} ago` : `in ${lengthWords(-ms)}`
 }
 
+function leaseWords({ at }: Facts, until: string | null): string {
+  const ms = Date.parse(until ?? at) - Date.parse(at)
+  return ms > 0 ? `lease is good for ${lengthWords(ms)}` : `lease ran out ${lengthWords(-ms)} ago`
+}
+
 function said(parts: readonly (string | false | null | undefined)[]): string {
   return parts.filter(Boolean).join(', ')
 }
@@ -79,7 +84,7 @@ function sessionLines(facts: Facts): Line[] {
       'session',
       said([
         `heard of ${when(facts, session.heartbeatAt)}`,
-        `lease until ${when(facts, session.leaseUntil)}`,
+        leaseWords(facts, session.leaseUntil),
         session.endedAt && `ended ${when(facts, session.endedAt)} (${session.endedBy})`,
         session.isLocked !== null && lockWords(session.isLocked, session.canTellLock),
       ]),
@@ -189,7 +194,7 @@ function logLines(facts: Facts): Line[] {
       said([
         `${group.name} has read up to ${group.seq}`,
         group.wantedSeq !== null && `wants ${group.wantedSeq}`,
-        group.hasReader ? `its reader has a lease until ${when(facts, group.readerUntil)}` : 'no reader',
+        group.hasReader ? `has a reader whose ${leaseWords(facts, group.readerUntil)}` : 'no reader',
         group.isParked && 'an event of this job is parked',
       ]),
     ],
@@ -217,7 +222,7 @@ function leaderLines(facts: Facts): Line[] {
       said([
         leader.holder ?? 'somebody',
         `term ${leader.term}`,
-        `lease until ${when(facts, leader.leaseUntil)}`,
+        leaseWords(facts, leader.leaseUntil),
         `swept ${when(facts, leader.sweptAt)}`,
       ]),
     ],

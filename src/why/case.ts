@@ -35,7 +35,8 @@ export function sinceMs({ facts }: Pick<Timed, 'facts'>, moment: Moment | null |
 
 /** Whether a moment has passed. */
 export function isPast(c: Pick<Timed, 'facts'>, moment: Moment | null | undefined): boolean {
-  return (sinceMs(c, moment) ?? -1) > 0
+  // at the same millisecond, finer than which a Date does not tell, it has
+  return (sinceMs(c, moment) ?? -1) >= 0
 }
 
 /** A moment that has passed, in words. */
