@@ -18,7 +18,7 @@ create index snapshot_at on holdfast.snapshot (at);
 
 -- What each source of truth says about a job; null if none knows it. Every look-up goes by an index: a plan that was made while a table
 -- was small must not read all of it when it is large. What is costly, or tells nothing of a moment that is past, is read only for
--- somebody who asks: ledgers, locks, groups, deliveries.
+-- somebody who asks: ledgers, locks, workers, groups, deliveries.
 create function holdfast.facts_of(wanted uuid, is_asked boolean) returns json language plpgsql stable
 set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off set timezone = 'UTC' as $$
 declare
@@ -83,18 +83,18 @@ begin
     'concurrency', session.concurrency, 'host', session.host, 'pid', session.pid, 'version', session.version) into facts_session
   from holdfast.session where session.id = coalesce(job.session_id, last_session);
 
-  if job.id is not null then
+  if is_asked and job.id is not null then
     select json_build_object('living', count(*) filter (where one.is_living), 'concurrency', coalesce(sum(one.concurrency) filter (where one.is_living), 0),
       'holding', sum(one.holding) filter (where one.is_living), 'lastSeenAt', max(one.heartbeat_at)) into facts_workers
     from (
       select session.heartbeat_at, session.concurrency, session.ended_at is null and session.lease_until > now() as is_living,
-        case when is_asked and session.ended_at is null then (
+        case when session.ended_at is null then (
           select count(*) from (select from holdfast.live_job as held where held.session_id = session.id limit 1000) as few
         ) end as holding
       from (
         select * from holdfast.session as living where living.ended_at is null
         union all
-        (select * from holdfast.session as ended where is_asked and ended.ended_at is not null order by ended.id desc limit 1000)
+        (select * from holdfast.session as ended where ended.ended_at is not null order by ended.id desc limit 1000)
       ) as session
       where session.kinds @> array[job.kind]
         and exists (select from unnest(session.kinds, session.queues) as served (kind, queue) where served.kind = job.kind and served.queue = job.queue)
@@ -110,35 +110,38 @@ begin
     ) as few;
   end if;
 
-  select json_agg(json_build_object('id', barrier.id, 'stage', barrier.stage, 'openedAt', barrier.opened_at, 'sealedAt', barrier.sealed_at,
-    'armedAt', barrier.armed_at, 'joinedAt', barrier.joined_at, 'stoppedAt', barrier.stopped_at, 'expiresAt', barrier.expires_at,
-    'extended', barrier.extended, 'movedAt', barrier.moved_at, 'total', barrier.total, 'succeeded', barrier.succeeded, 'failed', barrier.failed,
-    'cancelled', barrier.cancelled, 'hasLive', exists (select from holdfast.live_job as item where item.barrier_id = barrier.id),
-    'ledger', case when is_asked and barrier.joined_at is null then (
-      select json_build_object('queued', coalesce(sum(n) filter (where state = 'queued'), 0), 'running', coalesce(sum(n) filter (where state = 'running'), 0),
-        'waiting', coalesce(sum(n) filter (where state = 'waiting'), 0), 'succeeded', coalesce(sum(n) filter (where state in ('succeeded', 'partial')), 0),
-        'failed', coalesce(sum(n) filter (where state = 'failed'), 0), 'cancelled', coalesce(sum(n) filter (where state = 'cancelled'), 0),
-        'isWhole', coalesce(bool_and(whole), true))
-      from (
-        select state, count(*) as n, sum(count(*)) over () <= most as whole from (
-          select item.state from holdfast.live_job as item where item.barrier_id = barrier.id limit most + 1
-        ) as live group by state
-        union all
-        select state, count(*), sum(count(*)) over () <= most from (
-          select item.state from holdfast.finished_job as item where item.barrier_id = barrier.id limit most + 1
-        ) as ended group by state
-      ) as counted
-    ) end,
-    'stragglers', case when is_asked and barrier.joined_at is null then (
-      select json_agg(json_build_object('id', late.id, 'key', payload.item_key, 'state', late.state, 'attempt', late.attempt, 'crashes', late.crashes,
-        'deadlineAt', late.deadline_at) order by late.deadline_at nulls last)
-      from (
-        select * from (select * from holdfast.live_job as item where item.barrier_id = barrier.id limit 1000) as few
-        order by few.deadline_at nulls last limit 5
-      ) as late
-      left join holdfast.job_payload as payload on payload.job_id = late.id
-    ) end) order by barrier.stage) into facts_barriers
-  from holdfast.barrier where barrier.job_id = wanted;
+  -- few jobs have one, and it is cheaper to look than to set out to count
+  if exists (select from holdfast.barrier where barrier.job_id = wanted) then
+    select json_agg(json_build_object('id', barrier.id, 'stage', barrier.stage, 'openedAt', barrier.opened_at, 'sealedAt', barrier.sealed_at,
+      'armedAt', barrier.armed_at, 'joinedAt', barrier.joined_at, 'stoppedAt', barrier.stopped_at, 'expiresAt', barrier.expires_at,
+      'extended', barrier.extended, 'movedAt', barrier.moved_at, 'total', barrier.total, 'succeeded', barrier.succeeded, 'failed', barrier.failed,
+      'cancelled', barrier.cancelled, 'hasLive', exists (select from holdfast.live_job as item where item.barrier_id = barrier.id),
+      'ledger', case when is_asked and barrier.joined_at is null then (
+        select json_build_object('queued', coalesce(sum(n) filter (where state = 'queued'), 0), 'running', coalesce(sum(n) filter (where state = 'running'), 0),
+          'waiting', coalesce(sum(n) filter (where state = 'waiting'), 0), 'succeeded', coalesce(sum(n) filter (where state in ('succeeded', 'partial')), 0),
+          'failed', coalesce(sum(n) filter (where state = 'failed'), 0), 'cancelled', coalesce(sum(n) filter (where state = 'cancelled'), 0),
+          'isWhole', coalesce(bool_and(whole), true))
+        from (
+          select state, count(*) as n, sum(count(*)) over () <= most as whole from (
+            select item.state from holdfast.live_job as item where item.barrier_id = barrier.id limit most + 1
+          ) as live group by state
+          union all
+          select state, count(*), sum(count(*)) over () <= most from (
+            select item.state from holdfast.finished_job as item where item.barrier_id = barrier.id limit most + 1
+          ) as ended group by state
+        ) as counted
+      ) end,
+      'stragglers', case when is_asked and barrier.joined_at is null then (
+        select json_agg(json_build_object('id', late.id, 'key', payload.item_key, 'state', late.state, 'attempt', late.attempt, 'crashes', late.crashes,
+          'deadlineAt', late.deadline_at) order by late.deadline_at nulls last)
+        from (
+          select * from (select * from holdfast.live_job as item where item.barrier_id = barrier.id limit 1000) as few
+          order by few.deadline_at nulls last limit 5
+        ) as late
+        left join holdfast.job_payload as payload on payload.job_id = late.id
+      ) end) order by barrier.stage) into facts_barriers
+    from holdfast.barrier where barrier.job_id = wanted;
+  end if;
 
   if job.barrier_id is not null then
     select json_build_object('barrierId', job.barrier_id, 'position', job.position, 'isThere', barrier.id is not null, 'jobId', barrier.job_id,
