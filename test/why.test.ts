@@ -6,7 +6,7 @@ import { mend } from '#holdfast/why/mend'
 import { rules } from '#holdfast/why/verdict'
 import { call } from './cli/command.ts'
 import { sweepOf } from './crash/sweep.ts'
-import { expect, type Fixtures, newDatabase, test, until } from './fixtures.ts'
+import { expect, type Fixtures, gate, newDatabase, test, until } from './fixtures.ts'
 import { plain } from './owned.ts'
 import { clear, lead, type Made, orphansMade, othersMade } from './why/made.ts'
 
@@ -171,19 +171,19 @@ test('snapshots are forgotten with the events of their time', async ({ given, hf
   await until(async () => (await hf.why(other.id)).snapshots.length === 0, 'the leader forgets it')
 })
 
-test('a job whose wake-up was lost is claimed when it is mended', async ({ open, query }) => {
-  const sample = defineJob('sample', { run: () => 'done' })
-  const hf = await open({ jobs: [sample], pollMs: 60_000 })
-  await hf.work()
-  await query(`
-    create function holdfast.deafen() returns trigger language plpgsql as $$ begin new.wants_wake = false; return new; end $$;
-    create trigger deafen before update on holdfast.session for each row execute function holdfast.deafen();
-    update holdfast.session set wants_wake = false`)
-  const { id } = await hf.submit(sample, null)
+test('whoever mends a job whose wake-up was lost wakes the workers', async ({ given, hf, query, pool }) => {
+  const { id } = await given.queued()
   await query(`update holdfast.live_job set run_at = now() - interval '2 min'`)
+  await query(`insert into holdfast.session (pid, host, version, kinds, queues, concurrency, lease_until, lost_after)
+    select 1, 'test', '0', array[kind], array[queue], 10, now() + interval '1 min', interval '1 min' from holdfast.live_job`)
   expect(await hf.why(id)).toMatchObject({ orphan: 'submitted-unannounced', repair: { name: 'wake' } })
+  const worker = await pool.connect()
+  const woken = gate<string>()
+  worker.on('notification', ({ channel }) => woken.open(channel))
+  await worker.query('listen holdfast_wake')
   expect((await hf.mend(id)).isApplied).toBe(true)
-  await until(async () => (await hf.get(id))?.state === 'succeeded', 'it is claimed')
+  expect(await woken.promise).toBe('holdfast_wake')
+  worker.release(true)
 })
 
 test('a tenant is told about its own jobs only, and nothing about the machines', async ({
