@@ -10,7 +10,7 @@ const suspectReaders = 2
 /** How a job ended, in words. */
 function endWords(c: JobCase): string {
   const { job } = c
-  const why = job.error?.message ? `: ${job.error.message}` : ''
+  const why = job.error?.message ? `: ${job.error.message.replace(/\.$/, '')}` : ''
   if (job.state === 'succeeded') return `succeeded ${ago(c, job.finishedAt)}, at attempt ${job.attempt}`
   if (job.state === 'partial' && !job.error)
     return `partial ${ago(c, job.finishedAt)}: some items failed within the threshold`
