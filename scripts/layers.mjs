@@ -13,6 +13,7 @@ const groups = [
   ['bus'],
   ['submit', 'settle', 'stage', 'barrier', 'events', 'leader'],
   ['worker', 'reaper', 'audit', 'webhooks'],
+  ['why'],
   ['engine'],
   ['http', 'testing', 'prove', 'bench'],
   ['cli', 'index'],

@@ -19,6 +19,7 @@ import { addSubmit } from './submit.ts'
 import { paint } from './terminal.ts'
 import { addTop } from './top.ts'
 import { addWebhooks } from './webhooks.ts'
+import { addWhy } from './why.ts'
 import { addWork } from './work.ts'
 import { addWorkChild } from './work-child.ts'
 
@@ -32,6 +33,7 @@ const commands = [
   addJobs,
   addShow,
   addTop,
+  addWhy,
   addCancel,
   addRedo,
   addEvents,

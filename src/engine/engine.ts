@@ -30,6 +30,7 @@ import { makeResults } from './results.ts'
 import { makeScrape } from './scrape.ts'
 import { inSubmit } from './span.ts'
 import { makeWebhooks, type Webhooks } from './webhooks.ts'
+import { type Mended, mendJob, type Why, why } from './why.ts'
 import { makeWorking, type Working, type WorkOptions } from './work.ts'
 
 /** What a caller may say about one job, and the transaction that it should be part of. */
@@ -66,6 +67,10 @@ export interface Holdfast extends Reads {
   cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
   redo(id: string, options?: { from?: 'failed' | 'start'; tenant?: string }): Promise<void>
+  /** Why a job is where it is: what every source says, a verdict, and what happens next. Throws job_not_found. */
+  why(id: string, scope?: { tenant?: string }): Promise<Why>
+  /** Makes the repair that `why` names, if it is still right; with `dryRun` it only says what it would do. */
+  mend(id: string, options?: { tenant?: string; dryRun?: boolean }): Promise<Mended>
   /** Stops the claiming of a queue's jobs; what runs goes on. */
   pauseQueue(name: string): Promise<void>
   resumeQueue(name: string): Promise<void>
@@ -233,6 +238,8 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
       const [redone] = await store.run(redoJobs, { ids: [jobId], tenant, isFromStart: options.from === 'start' })
       if (!redone) await explainNothing(jobId, 'redo', tenant)
     },
+    why: (id, scope) => why(parts, id, scope),
+    mend: (id, options) => mendJob(parts, id, options),
     pauseQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: true })),
     resumeQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: false })),
     async work(options = {}) {
