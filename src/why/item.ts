@@ -1,4 +1,4 @@
-import { type FinalState, isFinal, liveStates } from '../job/machine.ts'
+import { isFinal, liveStates, type State } from '../job/machine.ts'
 import { bySweep, type JobCase } from './case.ts'
 import type { Rule } from './rule.ts'
 
@@ -38,6 +38,6 @@ export const itemRules: readonly Rule<JobCase>[] = [
   },
 ]
 
-function hasEnded(state: string | null): boolean {
-  return state === null || isFinal(state as FinalState)
+function hasEnded(state: State | null): boolean {
+  return state === null || isFinal(state)
 }
