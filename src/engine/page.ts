@@ -26,14 +26,21 @@ const mostRows = 5_000
 const lowest = '00000000-0000-0000-0000-000000000000'
 const highest = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** One page. Which rows can fit decides where it looks: live ones, ended ones, or only those that went wrong. */
-export async function pageOf(store: Runner, { since, until, ...options }: PageOptions): Promise<Page> {
+/** One page. Most are full after a few rows; only for one that is not, many are looked at. */
+export async function pageOf(store: Runner, options: PageOptions): Promise<Page> {
+  const limit = filterOf(options).limit
+  const first = await lookFor(store, options, Math.min(mostRows, 2 * limit + 50))
+  return first.next === null || first.jobs.length === limit ? first : lookFor(store, options, mostRows)
+}
+
+/** Which rows can fit decides where it looks: live ones, ended ones, or only those that went wrong. */
+async function lookFor(store: Runner, { since, until, ...options }: PageOptions, most: number): Promise<Page> {
   const given = filterOf(options)
   const filter: PageFilter = {
     ...given,
     below: least(given.before ?? highest, until ? idAt(timeOf('until', until)) : highest),
     from: since ? idAt(timeOf('since', since)) : lowest,
-    most: mostRows,
+    most,
   }
   const found = await Promise.all(scansOf(filter).map((statement) => store.run(statement, filter)))
   const rows = found.flat()
