@@ -21,7 +21,7 @@ const pages = defineJob('pages', {
     {
       name: 'read',
       fanOut: ({ outputs }) => Array.from({ length: outputs.count }, (_, page) => ({ page })),
-      each: (ctx) => ctx.item,
+      each: (ctx) => ctx.input,
     },
     {
       name: 'refine',
