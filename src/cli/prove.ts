@@ -27,7 +27,7 @@ export function addProve(program: Command): void {
       '--url <text>',
       'Postgres to prove on, in databases of its own there. Without it, an embedded one that goes after.',
     )
-    .option('--quick', 'One occurrence of every statement and the main faults only: a few minutes.')
+    .option('--quick', 'Every statement once, with one or two faults each, chosen by the seed: some minutes.')
     .option('--seed <number>', 'Which occurrences to strike (default: 1).')
     .option('--cell <text>', 'Only this cell, as in "job.finish × kill-after".')
     .option('--lanes <number>', 'Cells at once (default: 4).')
@@ -35,7 +35,7 @@ export function addProve(program: Command): void {
     .action(run)
   addJson(command)
   addExamples(command, [
-    ['holdfast prove --quick', 'a few minutes, as in CI'],
+    ['holdfast prove --quick', 'some minutes, as in CI'],
     ['holdfast prove --seed 7 --json', 'everything, for a machine to read'],
     ['holdfast prove --cell "job.finish × kill-after"', 'one cell again'],
   ])

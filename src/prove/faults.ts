@@ -1,4 +1,5 @@
 import type { Verdict } from './link.ts'
+import type { Random } from './random.ts'
 import type { Sighting } from './trap.ts'
 
 /** One way to break the system at a statement. */
@@ -8,8 +9,8 @@ export interface Fault {
   readonly does: string
   /** The rung of the recovery ladder that bounds the recovery. */
   readonly rung: 'lock gone' | 'lease ran out' | 'claim ran out'
-  /** At which statements `--quick` tries it. */
-  readonly quickly: 'all' | 'writes' | 'none'
+  /** Whether `--quick` tries it at every statement, or is drawn from these one for each that writes. */
+  readonly quickly: 'always' | 'drawn'
   /** Whether handlers may overlap their successors: only where the process cannot run to abort them. */
   readonly mayOverlap: boolean
 }
@@ -20,70 +21,70 @@ export const faults = {
     at: 'before',
     does: 'kill -9 of the sender before the server sees the statement',
     rung: 'lock gone',
-    quickly: 'writes',
+    quickly: 'drawn',
     mayOverlap: false,
   },
   'kill-after': {
     at: 'after',
     does: 'kill -9 of the sender after the commit, before the answer',
     rung: 'lock gone',
-    quickly: 'all',
+    quickly: 'always',
     mayOverlap: false,
   },
   'kill-post': {
     at: 'after',
     does: 'kill -9 of the sender while the receiver of a webhook holds its answer',
     rung: 'claim ran out',
-    quickly: 'all',
+    quickly: 'always',
     mayOverlap: false,
   },
   'cut-before': {
     at: 'before',
     does: 'the connection breaks before the server sees the statement',
     rung: 'lock gone',
-    quickly: 'none',
+    quickly: 'drawn',
     mayOverlap: false,
   },
   'cut-after': {
     at: 'after',
     does: 'the connection breaks after the commit, before the answer',
     rung: 'lock gone',
-    quickly: 'all',
+    quickly: 'drawn',
     mayOverlap: false,
   },
   'stall-before': {
     at: 'before',
     does: 'the network of the sender passes nothing until its jobs were given away; then the statement arrives',
     rung: 'lease ran out',
-    quickly: 'writes',
+    quickly: 'drawn',
     mayOverlap: false,
   },
   'stall-after': {
     at: 'after',
     does: 'the same, but the statement is committed and its answer arrives late',
     rung: 'lease ran out',
-    quickly: 'none',
+    quickly: 'drawn',
     mayOverlap: false,
   },
   freeze: {
     at: 'before',
     does: 'SIGSTOP of the sender until its jobs were given away, then SIGCONT',
     rung: 'lease ran out',
-    quickly: 'writes',
+    quickly: 'drawn',
     mayOverlap: true,
   },
   restart: {
     at: 'after',
     does: 'Postgres is killed and started again after the commit, before the answer',
     rung: 'lease ran out',
-    quickly: 'writes',
+    quickly: 'drawn',
     mayOverlap: false,
   },
   deaf: {
     at: 'before',
     does: 'all sockets that LISTEN become black holes as the statement is sent',
     rung: 'lease ran out',
-    quickly: 'all',
+    quickly: 'always',
     mayOverlap: false,
   },
 } as const satisfies Record<string, Fault>
@@ -102,10 +103,11 @@ export function faultOf(name: FaultName): Fault {
   return faults[name]
 }
 
-/** Whether `--quick` leaves a fault at a statement to the full proof. */
-export function isLeftToFull(fault: FaultName, statement: Sighting): boolean {
-  const { quickly } = faultOf(fault)
-  return quickly === 'none' || (quickly === 'writes' && !statement.isWrite)
+/** The faults that `--quick` tries at a statement, of those that make sense there: a few always, and one more where it writes, by chance. */
+export function quickFaults(sensible: readonly FaultName[], statement: Sighting, random: Random): FaultName[] {
+  const always = sensible.filter((fault) => faultOf(fault).quickly === 'always')
+  const others = sensible.filter((fault) => faultOf(fault).quickly === 'drawn')
+  return statement.isWrite ? [...always, ...random.shuffled(others).slice(0, 1)] : always
 }
 
 const leaseHolders = ['worker', 'reader', 'remote'] as const

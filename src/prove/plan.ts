@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors/errors.ts'
 import { declaredStatements, reasonToLeaveOut } from './catalogue.ts'
 import { type Cell, playOut, type Yard } from './cell.ts'
-import { type FaultName, faultNames, isLeftToFull, senselessness } from './faults.ts'
+import { type FaultName, faultNames, quickFaults, senselessness } from './faults.ts'
 import { inLanes } from './lanes.ts'
 import { randomOf } from './random.ts'
 import { labelOf, ownersOf, type Scenario, scenarios } from './scenario.ts'
@@ -64,21 +64,18 @@ export type Place = { statement: string; fault: FaultName } & ({ cell: Cell } | 
 
 /** The whole matrix for one seed. */
 export function planOf(found: Survey['found'], options: { seed: number; isQuick: boolean }): Place[] {
-  return [...found].flatMap(([statement, { scenarios, sighting }]) =>
-    faultNames.map((fault): Place => {
-      const reason = reasonAgainst(fault, statement, sighting, options.isQuick)
+  const { seed, isQuick } = options
+  return [...found].flatMap(([statement, { scenarios, sighting }]) => {
+    const sensible = faultNames.filter((fault) => senselessness(fault, statement, sighting) === undefined)
+    const tried = isQuick ? quickFaults(sensible, sighting, randomOf(seed, statement)) : sensible
+    return faultNames.map((fault): Place => {
+      const reason = senselessness(fault, statement, sighting)
       if (reason) return { statement, fault, reason }
-      const occurrence = occurrenceOf(options.seed, statement, fault, sighting.count)
-      return { statement, fault, cell: { statement, fault, occurrence, scenarios, seed: options.seed } }
-    }),
-  )
-}
-
-function reasonAgainst(fault: FaultName, name: string, sighting: Sighting, isQuick: boolean): string | undefined {
-  return (
-    senselessness(fault, name, sighting) ??
-    (isQuick && isLeftToFull(fault, sighting) ? 'Left to the full proof.' : undefined)
-  )
+      if (!tried.includes(fault)) return { statement, fault, reason: 'Left to the full proof, or to another seed.' }
+      const occurrence = occurrenceOf(seed, statement, fault, sighting.count)
+      return { statement, fault, cell: { statement, fault, occurrence, scenarios, seed } }
+    })
+  })
 }
 
 /** Which time to strike: any of those that will come for certain, which is fewer than came without a fault. */
