@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
+import type { Reply } from './operation.ts'
 
 /** A JSON answer with a tag that changes when it does; 304 without a body if the client knows it. */
-export function answerTagged(request: Request, body: unknown, headers: Record<string, string> = {}): Response {
+export function answerTagged(request: Request, body: unknown, headers: Record<string, string> = {}): Reply {
   const text = JSON.stringify(body)
   const tag = `"${createHash('sha256').update(text).digest('base64url').slice(0, 27)}"`
   const known = request.headers.get('if-none-match') ?? ''
   const tags = known.split(',').map((one) => one.trim().replace(/^W\//, ''))
-  if (tags.includes(tag)) return new Response(null, { status: 304, headers: { etag: tag, ...headers } })
-  return new Response(text, { status: 200, headers: { 'content-type': 'application/json', etag: tag, ...headers } })
+  if (tags.includes(tag)) return { status: 304, headers: { etag: tag, ...headers }, body: null }
+  return { status: 200, headers: { 'content-type': 'application/json', etag: tag, ...headers }, body: text }
 }

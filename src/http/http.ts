@@ -11,6 +11,7 @@ import { makeHttpMeter } from '../engine/http-meter.ts'
 import type { Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
+import { isTraceparent } from '../trace/trace.ts'
 import { readBody } from './body.ts'
 import { mustHave } from './caller.ts'
 import { documentOf } from './document.ts'
@@ -18,7 +19,7 @@ import { type Door, makeKinds } from './door.ts'
 import { makeKeyring } from './keyring.ts'
 import { makeLimits } from './limits.ts'
 import { makeLive } from './live.ts'
-import type { BodySize, Operation } from './operation.ts'
+import type { BodySize, Operation, Reply } from './operation.ts'
 import { operations } from './operations.ts'
 import { addPages } from './pages.ts'
 import { problemOf } from './problem.ts'
@@ -69,7 +70,7 @@ export function makeHttp(options: HttpOptions): Http {
     const limit = mostBytes(config, one.bodySize ?? 'small')
     app.on(one.method.toUpperCase(), one.path.replace(/\{(\w+)\}/g, ':$1'), (c) =>
       answer(door, c.req.raw, one.path, () =>
-        serve(door, one, c.req.raw, c.req.param() as Record<string, string>, limit),
+        serve(door, one, c.req.raw, one.params ? (c.req.param() as Record<string, string>) : {}, limit),
       ),
     )
   }
@@ -99,7 +100,7 @@ async function serve(
   request: Request,
   params: Record<string, string>,
   limit: number,
-): Promise<Response> {
+): Promise<Reply> {
   const caller = await door.keyring.callerOf(request)
   door.limits.take(caller)
   mustHave(caller, one.scope, one.isForAll === true)
@@ -168,46 +169,39 @@ function nothingThere(method: string, path: string): HoldfastError {
 }
 
 /** Gives an answer what every answer has, and turns whatever is thrown into a problem. */
-async function answer(door: Door, request: Request, route: string, give: () => Promise<Response>): Promise<Response> {
+async function answer(door: Door, request: Request, route: string, give: () => Promise<Reply>): Promise<Response> {
   const requestId = requestIdOf(request)
   const sinceMs = performance.now()
-  let response: Response
+  let reply: Reply
   try {
-    response = await give()
+    reply = await give()
   } catch (error) {
-    response = problemOf(error, requestId)
-    if (response.status >= 500 && !(error instanceof HoldfastError && error.status === 503))
+    reply = problemOf(error, requestId)
+    if (reply.status >= 500 && !(error instanceof HoldfastError && error.status === 503))
       door.log.error(
         { err: error, requestId, method: request.method, path: new URL(request.url).pathname },
         'a request failed',
       )
   }
-  door.meter.answered({
-    route,
-    method: methods.has(request.method) ? request.method : 'other',
-    status: response.status,
-    ms: performance.now() - sinceMs,
-  })
-  for (const [name, value] of everyAnswer) response.headers.set(name, value)
-  response.headers.set('x-request-id', requestId)
+  const { status, body } = reply
+  const method = methods.has(request.method) ? request.method : 'other'
+  door.meter.answered({ route, method, status, ms: performance.now() - sinceMs })
   const trace = request.headers.get('traceparent')
-  if (trace !== null && traceShape.test(trace)) response.headers.set('traceparent', trace)
-  return response
+  const headers = { ...reply.headers, ...everyAnswer, 'x-request-id': requestId }
+  return new Response(body, { status, headers: isTraceparent(trace) ? { ...headers, traceparent: trace } : headers })
 }
 
 /** Others are counted as one, or anybody could make series without end. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'])
 
-const traceShape = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
-
 /** Answers are data: no page may frame them, sniff at them, run them or keep them. */
-const everyAnswer = [
-  ['x-content-type-options', 'nosniff'],
-  ['x-frame-options', 'DENY'],
-  ['referrer-policy', 'no-referrer'],
-  ['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"],
-  ['cross-origin-resource-policy', 'same-origin'],
-] as const
+const everyAnswer = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+}
 
 function requestIdOf(request: Request): string {
   const given = request.headers.get('x-request-id') ?? request.headers.get('x-correlation-id')

@@ -64,7 +64,7 @@ export interface Operation<
   answers: Record<number, Answer>
   /** Errors of its own, beside those that every operation can answer with. */
   problems?: readonly ErrorCode[]
-  handle(given: Given<z.output<P>, z.output<Q>, z.output<H>, z.output<B>>): Promise<Response>
+  handle(given: Given<z.output<P>, z.output<Q>, z.output<H>, z.output<B>>): Promise<Reply>
 }
 
 /** Declares an operation, so that its handler knows the types of its schemas. */
@@ -74,12 +74,19 @@ export function operation<P extends z.ZodType, Q extends z.ZodType, H extends z.
   return declared as unknown as Operation
 }
 
+/** What a handler answers. A response is made of it in one piece, once all headers are known, because to change one costs far more. */
+export interface Reply {
+  status: number
+  headers: Record<string, string>
+  body: string | ReadableStream<Uint8Array> | null
+}
+
 /** A JSON answer. */
-export function json(status: number, body: unknown, headers: Record<string, string> = {}): Response {
-  return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', ...headers } })
+export function json(status: number, body: unknown, headers: Record<string, string> = {}): Reply {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) }
 }
 
 /** An answer without a body. */
-export function nothing(headers: Record<string, string> = {}): Response {
-  return new Response(null, { status: 204, headers })
+export function nothing(headers: Record<string, string> = {}): Reply {
+  return { status: 204, headers, body: null }
 }

@@ -7,17 +7,17 @@ import { mustHave } from './caller.ts'
 import { docsPage } from './docs-page.ts'
 import type { Door } from './door.ts'
 import { answerTagged } from './etag.ts'
-import { json } from './operation.ts'
+import { json, type Reply } from './operation.ts'
 
 /** Adds what is no operation: the document, the docs for people, and what watchmen ask for. */
 export function addPages(app: OpenAPIHono, door: Door, document: object, answer: Answering): void {
   const html = docsPage(document)
   const loop = loopHeartbeat()
-  const page = (path: string, give: (request: Request) => Promise<Response>) =>
+  const page = (path: string, give: (request: Request) => Promise<Reply>) =>
     app.get(path, (c: Context) => answer(door, c.req.raw, path, () => give(c.req.raw)))
   page('/', async () => json(200, { name: 'holdfast', version, docs: '/docs', openapi: '/openapi.json' }))
   page('/openapi.json', async (request) => answerTagged(request, document))
-  page('/docs', async () => new Response(html, { headers: { 'content-type': 'text/html; charset=utf-8' } }))
+  page('/docs', async () => plain('text/html; charset=utf-8', html))
   page('/livez', async () => {
     const isLive = loop.isBeating()
     return json(isLive ? 200 : 503, { isLive, loopDelayMs: loop.delayMs() })
@@ -28,13 +28,16 @@ export function addPages(app: OpenAPIHono, door: Door, document: object, answer:
   })
   page('/metrics', async (request) => {
     mustHave(await door.keyring.callerOf(request), 'read', true)
-    const type = 'text/plain; version=0.0.4; charset=utf-8'
-    return new Response(await door.meter.text(engineOf(door)), { headers: { 'content-type': type } })
+    return plain('text/plain; version=0.0.4; charset=utf-8', await door.meter.text(engineOf(door)))
   })
 }
 
 /** Gives an answer what every answer has. */
-type Answering = (door: Door, request: Request, route: string, give: () => Promise<Response>) => Promise<Response>
+type Answering = (door: Door, request: Request, route: string, give: () => Promise<Reply>) => Promise<Response>
+
+function plain(type: string, body: string): Reply {
+  return { status: 200, headers: { 'content-type': type }, body }
+}
 
 function engineOf(door: Door) {
   try {

@@ -1,4 +1,5 @@
 import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
+import type { Reply } from './operation.ts'
 import { z } from './zod.ts'
 
 /** What every error looks like: a problem of RFC 9457 with a code that stays the same. */
@@ -32,7 +33,7 @@ function headersOf({ code, details }: HoldfastError): Record<string, string> {
 }
 
 /** The answer to a request that went wrong. What is our own fault says nothing of our inside. */
-export function problemOf(thrown: unknown, requestId: string): Response {
+export function problemOf(thrown: unknown, requestId: string): Reply {
   const error = thrown instanceof HoldfastError ? thrown : new HoldfastError('internal', '')
   const { code, details, status } = error
   const isOurs = status >= 500 && code !== 'not_running' && code !== 'result_timeout'
@@ -45,8 +46,6 @@ export function problemOf(thrown: unknown, requestId: string): Response {
     requestId,
     ...(isOurs || !details ? {} : { details }),
   }
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { 'content-type': 'application/problem+json', ...headersOf(error) },
-  })
+  const headers = { 'content-type': 'application/problem+json', ...headersOf(error) }
+  return { status, headers, body: JSON.stringify(body) }
 }

@@ -1,4 +1,5 @@
 import type { LogEvent } from '../events/event.ts'
+import type { Reply } from './operation.ts'
 
 const encoder = new TextEncoder()
 const pingMs = 15_000
@@ -12,7 +13,7 @@ interface Streaming {
 }
 
 /** Server-sent events. A comment now and then keeps idle connections open, and tells a dead one from a quiet one. */
-export function stream({ events, show, onEnd }: Streaming): Response {
+export function stream({ events, show, onEnd }: Streaming): Reply {
   let ping: NodeJS.Timeout | undefined
   let room: () => void = () => {}
   let isGone = false
@@ -59,7 +60,6 @@ export function stream({ events, show, onEnd }: Streaming): Response {
     },
     new ByteLengthQueuingStrategy({ highWaterMark: 65_536 }),
   )
-  return new Response(body, {
-    headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
-  })
+  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+  return { status: 200, headers, body }
 }

@@ -3,7 +3,7 @@ import { HoldfastError } from '../../errors/errors.ts'
 import { allStates, isState, type State } from '../../job/machine.ts'
 import { scopeFor } from '../caller.ts'
 import { answerTagged } from '../etag.ts'
-import { type Given, json, operation } from '../operation.ts'
+import { type Given, json, operation, type Reply } from '../operation.ts'
 import { placeIn } from '../place.ts'
 import { jobPage, jobWhole, result, showError, showJob, showSummary, unfinished } from '../schemas/job.ts'
 import { byId, cursor, flag, givenTime, limit, list, name, state, tenant, text } from '../schemas/words.ts'
@@ -152,7 +152,7 @@ function stateOf(word: string): State {
   )
 }
 
-function resultOf(job: Job, headers: Record<string, string>): Response {
+function resultOf(job: Job, headers: Record<string, string>): Reply {
   const { id, outputs, error, stages, stage, attempt, progress } = job
   const details = { error: showError(error) }
   if (job.state === 'failed')

@@ -1,7 +1,7 @@
 import type { Fence } from '../../job/id.ts'
 import { longestWaitMs, mostAtOnce, mostLines, remoteErrorCodes } from '../../worker/remote-given.ts'
 import type { Caller } from '../caller.ts'
-import { type Given, json, nothing, operation } from '../operation.ts'
+import { type Given, json, nothing, operation, type Reply } from '../operation.ts'
 import { anything, id, name, text, time } from '../schemas/words.ts'
 import { z } from '../zod.ts'
 
@@ -261,7 +261,7 @@ export const remoteOperations = [
 
 async function claim(
   given: Given<{ id: number }, unknown, unknown, { most?: number | undefined; waitMs?: number | undefined }>,
-): Promise<Response> {
+): Promise<Reply> {
   const { hf, door, caller, params, body } = given
   const done = (body.waitMs ?? 0) > 0 ? door.limits.wait(caller) : undefined
   try {

@@ -1,5 +1,6 @@
 import { HoldfastError } from '../../errors/errors.ts'
 import type { SubmitOptions } from '../../submit/prepare.ts'
+import { isTraceparent } from '../../trace/trace.ts'
 import { type Caller, tenantFor } from '../caller.ts'
 import { type Given, json, operation } from '../operation.ts'
 import { jobWhole, newJob, newJobs, showJob, submitted } from '../schemas/job.ts'
@@ -144,10 +145,7 @@ async function prepared(
     ...(idempotency === undefined
       ? {}
       : { key: idempotency, ...(Object.keys(covers).length > 0 ? { keyCovers: covers } : {}) }),
-    ...(trace !== undefined && traceShape.test(trace) ? { traceparent: trace } : {}),
+    ...(isTraceparent(trace) ? { traceparent: trace } : {}),
   }
   return [await given.door.kinds.named(kind), chosen] as const
 }
-
-// a malformed one is passed over, as the standard wishes
-const traceShape = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
