@@ -276,11 +276,11 @@ test('a claim that commits just as its session is ended is revived, and its work
 
 test('a waiting claim ends with its session, its caller, its time and its server', async ({ hf, query }) => {
   const { id } = await hf.remote.open({ kinds })
-  const isWaiting = async () =>
+  const isWaiting = (id: number) => async () =>
     (await query('select from holdfast.session where id = $1 and wants_wake', [id])).length === 1 || undefined
   const gone = new AbortController()
   const left = hf.remote.claim(id, { waitMs: 30_000, signal: gone.signal })
-  await until(isWaiting)
+  await until(isWaiting(id))
   gone.abort()
   expect(await left).toEqual([])
   expect(await hf.remote.claim(id, { waitMs: 50 })).toEqual([])
@@ -289,7 +289,7 @@ test('a waiting claim ends with its session, its caller, its time and its server
   await ended
   const second = await hf.remote.open({ kinds })
   const stopped = hf.remote.claim(second.id, { waitMs: 30_000 })
-  await until(async () => (await query('select from holdfast.session where wants_wake')).length > 0 || undefined)
+  await until(isWaiting(second.id))
   await hf.close()
   expect(await stopped).toEqual([])
 })
