@@ -12,6 +12,8 @@ export const sections = {
   ladder,
   bounds,
   orphans,
+  verdicts,
+  repairs,
   settings,
   errors,
   diagram,
@@ -62,6 +64,18 @@ async function rungs() {
 
 async function orphans() {
   return (await built('reaper/orphans')).orphanTable()
+}
+
+async function verdicts() {
+  return (await built('why/verdict')).verdictTable()
+}
+
+async function repairs() {
+  const { repairs } = await built('why/repair')
+  return table(
+    ['repair', 'what it does'],
+    Object.entries(repairs).map(([name, { does }]) => [code(name), does]),
+  )
 }
 
 async function settings() {
@@ -122,7 +136,7 @@ async function faults() {
 }
 
 async function metrics() {
-  return (await built('engine/metrics')).metricsTable()
+  return (await built('engine/metric-table')).metricsTable()
 }
 
 async function invariants() {

@@ -5,7 +5,7 @@ import { createClient } from 'holdfast/client'
 import { readConfig } from '#holdfast/config/config'
 import { makeServing } from '#holdfast/http/serve'
 import { newDatabase, quick } from './fixtures.ts'
-import { expect, silent, test, until } from './http/door.ts'
+import { expect, problem, silent, test, until } from './http/door.ts'
 
 const noop = defineJob('noop', { run: () => {} })
 const nobody = '01890a5d-ac96-774b-bcce-b302099a8057'
@@ -17,7 +17,7 @@ test('without a key nobody gets in, and nothing is done for them', async ({ open
     const answer = await post('/v1/jobs', { kind: 'noop' }, key ? { authorization: `Bearer ${key}` } : {})
     expect(answer.status).toBe(401)
     expect(answer.headers.get('www-authenticate')).toContain('Bearer')
-    expect((await answer.json()).code).toBe(key ? 'key_refused' : 'key_missing')
+    expect((await problem(answer)).code).toBe(key ? 'key_refused' : 'key_missing')
   }
   // not even a body that is far too large is read
   const huge = await call('/v1/jobs', {
@@ -189,16 +189,16 @@ test('bodies, rates and waits have limits, and each says what to do', async ({ o
   const config = { ...hf.config, httpPort: 0, httpMaxBytes: 65_536, httpRate: 20, httpWaits: 2 }
   const { call, post, as } = await serve(hf, { jobs: [noop], config })
   const large = await post('/v1/jobs', { kind: 'noop', input: 'x'.repeat(70_000) })
-  expect([large.status, (await large.json()).code]).toEqual([413, 'body_too_large'])
+  expect([large.status, (await problem(large)).code]).toEqual([413, 'body_too_large'])
   const chunked = await call('/v1/jobs', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: new ReadableStream({ pull: (c) => c.enqueue(new Uint8Array(10_000).fill(32)) }),
     duplex: 'half',
   } as RequestInit)
-  expect([chunked.status, (await chunked.json()).code]).toEqual([413, 'body_too_large'])
+  expect([chunked.status, (await problem(chunked)).code]).toEqual([413, 'body_too_large'])
   const input = await post('/v1/jobs', { kind: 'noop', input: 'x'.repeat(2_000) })
-  expect([input.status, (await input.json()).code]).toEqual([413, 'input_too_large'])
+  expect([input.status, (await problem(input)).code]).toEqual([413, 'input_too_large'])
 
   const { id } = await given.queued()
   const waiter = await as(null, 'read')
@@ -224,7 +224,7 @@ test('bodies, rates and waits have limits, and each says what to do', async ({ o
   const quickly = await as(null, 'read')
   const answers = await Promise.all(Array.from({ length: 60 }, () => call('/v1/jobs', { key: quickly.key })))
   const refused = answers.find(({ status }) => status === 429) as Response
-  expect((await refused.json()).code).toBe('rate_limited')
+  expect((await problem(refused)).code).toBe('rate_limited')
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   await until(async () => (await call('/v1/jobs', { key: quickly.key })).status === 200, 'the rate is free again')
 })
@@ -266,7 +266,7 @@ test('a server without a database lives, says why it is not ready, and becomes r
     at = database.url
     await says('migrate')
     const refused = await fetch(`${url}/v1/jobs`)
-    expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([503, 'not_running'])
+    expect([refused.status, (await problem(refused)).code]).toEqual([503, 'not_running'])
     expect(refused.headers.get('retry-after')).toBe('1')
     await (await connect({ ...config, migrate: true, log: silent })).close()
     await until(async () => (await fetch(`${url}/readyz`)).status === 200, 'the server is ready')

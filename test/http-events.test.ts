@@ -110,7 +110,10 @@ test('a server that stops ends streams and long polls with an answer', async ({ 
   const { data } = await client.submitJob({ body: { kind: 'noop', delayMs: 60_000 } })
   const waiting = client.getResult({ path: { id: (data as { id: string }).id }, header: { prefer: 'wait=60' } })
   const begunMs = performance.now()
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await until(
+    async () => (await (await call('/metrics')).text()).includes('holdfast_http_waits 1'),
+    'the request waits',
+  )
   await server.stop()
   expect((await waiting).status).toBe(202)
   // the stream ends as one that is complete, and not by a broken connection

@@ -1,7 +1,7 @@
 import { defineJob, PermanentError } from 'holdfast'
 import { ApiError } from 'holdfast/client'
 import { z } from 'zod'
-import { expect, gate, test, until } from './http/door.ts'
+import { expect, gate, problem, test, until } from './http/door.ts'
 
 const greet = defineJob('greet', {
   input: z.object({ name: z.string() }),
@@ -21,7 +21,7 @@ const pages = defineJob('pages', {
     {
       name: 'read',
       fanOut: ({ outputs }) => Array.from({ length: outputs.count }, (_, page) => ({ page })),
-      each: (ctx) => ctx.item,
+      each: (ctx) => ctx.input,
     },
     {
       name: 'refine',
@@ -122,7 +122,7 @@ test('the same Idempotency-Key and body give the same answer, and another body i
     { ...body, delayMs: 5 },
   ]) {
     const refused = await post('/v1/jobs', other, key)
-    expect([refused.status, (await refused.json()).code]).toEqual([422, 'key_conflict'])
+    expect([refused.status, (await problem(refused)).code]).toEqual([422, 'key_conflict'])
   }
   expect(await query('select count(*)::int as count from holdfast.live_job')).toEqual([{ count: 1 }])
 })
@@ -148,7 +148,7 @@ test('many jobs are submitted all or none, and a repeated batch gives the same j
   ])
     expect((await post('/v1/jobs/batch', { jobs: other }, key)).status).toBe(422)
   const bad = await post('/v1/jobs/batch', { jobs: [jobs[0], { kind: 'greet', input: { name: 1 } }] })
-  expect([bad.status, (await bad.json()).code]).toEqual([422, 'input_invalid'])
+  expect([bad.status, (await problem(bad)).code]).toEqual([422, 'input_invalid'])
   expect(await query('select count(*)::int as count from holdfast.live_job')).toEqual([{ count: 3 }])
 })
 

@@ -2,6 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { audit } from '#holdfast/audit/audit'
 import { endedSessions, listQueues, livingSessions } from '#holdfast/engine/overview.sql'
+import { tallyEvents } from '#holdfast/engine/pulse.sql'
 import { lastRefusals, lastRevivals } from '#holdfast/engine/recovery.sql'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from '#holdfast/reaper/revive.sql'
 import {
@@ -13,6 +14,7 @@ import {
 } from '#holdfast/reaper/session.sql'
 import { type Statement, textOf } from '#holdfast/store/sql'
 import { openStore } from '#holdfast/store/store'
+import { countDeliveries } from '#holdfast/webhooks/deliveries.sql'
 import { newDatabase } from './fixtures.ts'
 
 // One database for the file: a million queued and a million finished jobs, a few hundred that run, and a few dozen orphans
@@ -54,6 +56,11 @@ const load = [
   ]),
   `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage, session_id)
   select 'job.finished', uuid_at(n), 'kind-' || n % 10, 'default', 1, 0, 1 from generate_series(900001, 1000000) as n`,
+  // what was sent, and among it a few that are to be sent or were given up
+  `alter table holdfast.delivery set (autovacuum_enabled = false)`,
+  `insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
+  select n, 'x', 'job.failed', 'default', 'lane-' || n % 10, state, '', case when state <> 'pending' then now() end
+  from (select n, case n % 1000 when 0 then 'pending' when 1 then 'dead' else 'delivered' end as state from generate_series(1, 100000) as n) as sent`,
   `insert into holdfast.refusal (job_id, attempt, session_id, write)
   select uuid_at(n), 1, 1, 'finish' from generate_series(1, 1000) as n`,
 ]
@@ -112,6 +119,7 @@ async function planOf<P>(
 }
 
 function literal(value: unknown): string {
+  if (value === null) return 'null'
   if (Array.isArray(value)) return `'{${value.map((one) => JSON.stringify(one)).join(',')}}'`
   return typeof value === 'number' ? String(value) : `'${value}'`
 }
@@ -144,11 +152,13 @@ const samples: [
   ['refusal.last', (mode) => planOf(lastRefusals, { limit: 20 }, mode), 0],
   // looks at no more than so many jobs of each queue and state, and at few blocks beside them
   ['queue.list', (mode) => planOf(listQueues, { tenant: 'default', most: 100 }, mode), 0],
+  ['event.tally', (mode) => planOf(tallyEvents, { after: 1_000, most: 100 }, mode), 0],
+  ['delivery.count', (mode) => planOf(countDeliveries, { tenant: 'default', most: 100 }, mode), 0],
   ['job.revive', async (mode) => planOf(reviveJobs, { orphans: await orphansOf('session_id > 35') }, mode), 1],
   ['job.quarantine', async (mode) => planOf(quarantineJobs, { orphans: await orphansOf('session_id > 35') }, mode), 0],
 ]
 
-const big = ['live_job', 'finished_job', 'event', 'job_payload']
+const big = ['live_job', 'finished_job', 'event', 'job_payload', 'delivery']
 
 async function costOf(
   name: string,
@@ -188,4 +198,24 @@ test('an audit of two million jobs ends soon, and finds what is wrong', { timeou
     'attempt-has-living-session',
     'attempt-within-deadline',
   ])
+})
+
+test('what every source says about a job is found by indexes, beside two million jobs', async () => {
+  const jobs = 'select pg_temp.uuid_at(n) as id from unnest(array[1000000, 1000001, 1002500]) as n'
+  const { rows } = await client.query<{ id: string }>(jobs)
+  // on a connection of its own: what others have scanned is counted with the connection, not with the statement
+  const asker = new pg.Client(url)
+  await asker.connect()
+  for (const { id } of rows) {
+    const ask = () => asker.query('select holdfast.facts_of($1, true) is not null as is_known', [id])
+    expect((await ask()).rows).toEqual([{ is_known: true }])
+    const startedMs = performance.now()
+    await ask()
+    const tookMs = performance.now() - startedMs
+    console.log(`what every source says: ${tookMs.toFixed(1)} ms`)
+    expect(tookMs).toBeLessThan(50)
+  }
+  const scanned = `select relname from pg_stat_xact_user_tables where schemaname = 'holdfast' and seq_tup_read > 0`
+  expect((await asker.query(scanned)).rows).toEqual([])
+  await asker.end()
 })

@@ -15,6 +15,13 @@ export interface HealedRow {
   was_expired: boolean
 }
 
+/** How many barriers to see to; or only that one. */
+interface Batch {
+  limit: number
+  only?: string
+}
+
+const isMeant = (p: Batch) => sql`(${p.only ?? null}::uuid is null or barrier.id = ${p.only ?? null}::uuid)`
 const hasItems = raw('exists (select from holdfast.live_job as item where item.barrier_id = barrier.id)')
 const hasJob = raw('exists (select from holdfast.live_job as parent where parent.id = barrier.job_id)')
 
@@ -24,11 +31,11 @@ const hasJob = raw('exists (select from holdfast.live_job as parent where parent
  */
 export const joinDrained = statement<HealedRow>()(
   'barrier.join_drained',
-  (p: { limit: number }) => sql`
+  (p: Batch) => sql`
   with drained as materialized (
     select barrier.*
     from holdfast.barrier
-    where barrier.joined_at is null and barrier.armed_at is not null and not ${hasItems}
+    where barrier.joined_at is null and barrier.armed_at is not null and not ${hasItems} and ${isMeant(p)}
     order by barrier.id
     limit ${p.limit}
     for no key update skip locked
@@ -61,11 +68,12 @@ export const joinDrained = statement<HealedRow>()(
 /** Puts the counters of quiet barriers right by the ledger. */
 export const recountBarriers = statement<HealedRow>()(
   'barrier.recount',
-  (p: { quietMs: number; limit: number }) => sql`
+  (p: Batch & { quietMs: number }) => sql`
   with quiet as materialized (
     select barrier.*
     from holdfast.barrier
     where barrier.joined_at is null and barrier.armed_at is not null and barrier.moved_at < now() - ${p.quietMs}::float8 * interval '1 ms'
+      and ${isMeant(p)}
     order by barrier.moved_at
     limit ${p.limit}
     for no key update skip locked
@@ -134,7 +142,7 @@ export const findStrays = statement<{ id: string }>()(
  */
 export const requeueWaiting = statement<{ id: string }>()(
   'barrier.requeue',
-  (p: { limit: number }) => sql`
+  (p: { limit: number; only?: string }) => sql`
   with stranded as materialized (
     select job.id as job_id, true as is_joined
     from holdfast.live_job as job
@@ -142,7 +150,7 @@ export const requeueWaiting = statement<{ id: string }>()(
       select
       from holdfast.barrier
       where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null
-    )
+    ) and (${p.only ?? null}::uuid is null or job.id = ${p.only ?? null}::uuid)
     order by job.id
     limit ${p.limit}
     for update skip locked
@@ -176,11 +184,12 @@ export const closeAbandoned = statement<{ id: string }>()(
  */
 export const expireBarriers = statement<{ id: string; job_id: string; is_stopped: boolean }>()(
   'barrier.expire',
-  (p: { limit: number }) => sql`
+  (p: Batch) => sql`
   with late as materialized (
     select barrier.id, barrier.expires_at - case when barrier.armed_at > barrier.sealed_at then barrier.armed_at else barrier.opened_at end as patience
     from holdfast.barrier
     where barrier.joined_at is null and barrier.armed_at is not null and barrier.stopped_at is null and barrier.expires_at < now() and ${hasItems}
+      and ${isMeant(p)}
     order by barrier.id
     limit ${p.limit}
     for no key update skip locked

@@ -17,7 +17,9 @@ import { addServe } from './serve.ts'
 import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
 import { paint } from './terminal.ts'
+import { addTop } from './top.ts'
 import { addWebhooks } from './webhooks.ts'
+import { addWhy } from './why.ts'
 import { addWork } from './work.ts'
 import { addWorkChild } from './work-child.ts'
 
@@ -30,6 +32,8 @@ const commands = [
   addSubmit,
   addJobs,
   addShow,
+  addTop,
+  addWhy,
   addCancel,
   addRedo,
   addEvents,

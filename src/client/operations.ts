@@ -12,6 +12,8 @@ export const operations = {
   getTimeline: { method: 'GET', path: '/v1/jobs/{id}/timeline' },
   getFanOuts: { method: 'GET', path: '/v1/jobs/{id}/fan-outs' },
   listItems: { method: 'GET', path: '/v1/jobs/{id}/items' },
+  whyJob: { method: 'GET', path: '/v1/jobs/{id}/why' },
+  mendJob: { method: 'POST', path: '/v1/jobs/{id}/mend' },
   listEvents: { method: 'GET', path: '/v1/events' },
   streamEvents: { method: 'GET', path: '/v1/events/stream' },
   createWebhook: { method: 'POST', path: '/v1/webhooks' },

@@ -204,6 +204,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/jobs/{id}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Say why a job is where it is
+         * @description What every source of truth says, where they disagree, a verdict in one sentence, what happens by itself and by when, and a repair.
+         *
+         *     Needs the scope `read`.
+         */
+        get: operations["whyJob"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/jobs/{id}/mend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make the repair of a verdict
+         * @description Through the same statements as everything else, so a repair that is no longer right does nothing. With `dryRun` it only says what it would do.
+         *
+         *     Needs the scope `operate`.
+         */
+        post: operations["mendJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -1147,6 +1191,64 @@ export interface components {
              */
             since: string;
         };
+        Why: {
+            /**
+             * Format: uuid
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            at: string;
+            state: components["schemas"]["State"] & (string | null);
+            verdict: {
+                code: string;
+                sentence: string;
+            };
+            /** @description The class of orphan that it is, if it is one. */
+            orphan: string | null;
+            /** @description What will happen by itself, and by when. */
+            next: {
+                what: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                byAt: string | null;
+            } | null;
+            /** @description Where the sources contradict each other. */
+            disagreements: string[];
+            /** @description What every source of truth says. */
+            facts: {
+                [key: string]: unknown;
+            };
+            repair: {
+                name: string;
+                sentence: string;
+            } | null;
+            /** @description What was to be said when attempts of it failed or lost their workers. */
+            snapshots: {
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                at: string;
+                attempt: number;
+                event: string;
+                verdict: {
+                    code: string;
+                    sentence: string;
+                } | null;
+            }[];
+        };
+        Mended: {
+            repair: string | null;
+            sentence: string;
+            isApplied: boolean;
+            why: components["schemas"]["Why"];
+        };
         Event: {
             /** @description Its place in the log: pass it on as `after`, or as Last-Event-ID. */
             id: string;
@@ -1955,6 +2057,56 @@ export interface operations {
                         /** @description The `cursor` of the next page; null if this was the last. */
                         next: string | null;
                     };
+                };
+            };
+        };
+    };
+    whyJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The verdict and its reasons. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Why"];
+                };
+            };
+        };
+    };
+    mendJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    dryRun?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description What was done, and how it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Mended"];
                 };
             };
         };

@@ -27,7 +27,10 @@ import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeEngineRemote } from './remote.ts'
 import { makeResults } from './results.ts'
+import { makeScrape } from './scrape.ts'
+import { inSubmit } from './span.ts'
 import { makeWebhooks, type Webhooks } from './webhooks.ts'
+import { type Mended, mendJob, type Why, why } from './why.ts'
 import { makeWorking, type Working, type WorkOptions } from './work.ts'
 
 /** What a caller may say about one job, and the transaction that it should be part of. */
@@ -64,6 +67,10 @@ export interface Holdfast extends Reads {
   cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
   redo(id: string, options?: { from?: 'failed' | 'start'; tenant?: string }): Promise<void>
+  /** Why a job is where it is: what every source says, a verdict, and what happens next. Throws job_not_found. */
+  why(id: string, scope?: { tenant?: string }): Promise<Why>
+  /** Makes the repair that `why` names, if it is still right; with `dryRun` it only says what it would do. */
+  mend(id: string, options?: { tenant?: string; dryRun?: boolean }): Promise<Mended>
   /** Stops the claiming of a queue's jobs; what runs goes on. */
   pauseQueue(name: string): Promise<void>
   resumeQueue(name: string): Promise<void>
@@ -79,7 +86,7 @@ export interface Holdfast extends Reads {
   audit(options?: { latest?: number | null }): Promise<Audit>
   /** Answers if the database does and has the schema that this program knows; throws what is wrong otherwise. */
   ready(): Promise<void>
-  /** What this process counted, in the text format of Prometheus. */
+  /** What this process counted, and what the database tells of queues, sessions, groups and deliveries, in the text format of Prometheus. */
   metrics(): Promise<string>
   /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
   close(): Promise<void>
@@ -113,7 +120,7 @@ export interface Reaping {
 
 /** Makes Holdfast of its parts: the one place where adapters meet rooms. */
 export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'deliverer'>): Holdfast {
-  const shared = { ...given, metrics: makeMetrics(), wakeups: makeEngineWakeups(given) }
+  const shared = { ...given, metrics: makeMetrics('process', 'database'), wakeups: makeEngineWakeups(given) }
   const deliverer = makeDeliverer(shared, shared.wakeups)
   const parts: EngineParts = { ...shared, deliverer }
   const { store, config, log } = parts
@@ -129,10 +136,12 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     input: InputOf<J>,
     { tx, ...how }: SubmitHow = {},
   ): Promise<Handle<J>> {
-    const prepared = await prepare(config, known(job), input, how, await deliverer.forJob(how))
-    const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
-    const submitted = first as { id: JobId; isNew: boolean }
-    return handle<J>(submitted.id, submitted.isNew)
+    return inSubmit(job, how.traceparent, async (trace) => {
+      const prepared = await prepare(config, known(job), input, { ...how, ...trace(how) }, await deliverer.forJob(how))
+      const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
+      const submitted = first as { id: JobId; isNew: boolean }
+      return handle<J>(submitted.id, submitted.isNew)
+    })
   }
 
   async function submitMany<J extends AnyJob>(
@@ -150,13 +159,17 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     all: readonly ({ job: AnyJob; input: unknown } & SubmitOptions)[],
     tx?: Queryable,
   ): Promise<Handle<AnyJob>[]> {
-    const prepared: PreparedJob[] = []
-    for (const { job, input, ...how } of all)
-      prepared.push(await prepare(config, known(job), input, how, await deliverer.forJob(how)))
-    const submitted = tx
-      ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
-      : await submitter.submitMany(prepared)
-    return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
+    const [first] = all
+    if (!first) return []
+    return inSubmit(first.job, first.traceparent, async (trace) => {
+      const prepared: PreparedJob[] = []
+      for (const { job, input, ...how } of all)
+        prepared.push(await prepare(config, known(job), input, { ...how, ...trace(how) }, await deliverer.forJob(how)))
+      const submitted = tx
+        ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
+        : await submitter.submitMany(prepared)
+      return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
+    })
   }
 
   /** Whether there is no such job or it can't do that now is asked only after the write: before it, the answer may change. */
@@ -196,10 +209,12 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
 
   let closing: Promise<void> | undefined
   const events = makeEvents(parts, begin)
+  const reads = makeReads(parts)
+  const webhooks = makeWebhooks(parts)
   return {
-    ...makeReads(parts),
+    ...reads,
     events,
-    webhooks: makeWebhooks(parts),
+    webhooks,
     config,
     url: parts.url,
     barrier,
@@ -223,6 +238,8 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
       const [redone] = await store.run(redoJobs, { ids: [jobId], tenant, isFromStart: options.from === 'start' })
       if (!redone) await explainNothing(jobId, 'redo', tenant)
     },
+    why: (id, scope) => why(parts, id, scope),
+    mend: (id, options) => mendJob(parts, id, options),
     pauseQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: true })),
     resumeQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: false })),
     async work(options = {}) {
@@ -239,7 +256,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
     reclaim: (child) => reclaimChild(parts, child),
     ready: () => checkSchema(store),
-    metrics: () => parts.metrics.text(),
+    metrics: makeScrape(parts.metrics, { reads, events, webhooks }),
     close: () => {
       closing ??= close()
       return closing

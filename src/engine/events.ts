@@ -16,7 +16,7 @@ import type { Service } from '../service/service.ts'
 import { isConnectionError } from '../store/connection.ts'
 import { webhookGroup } from '../webhooks/planner.ts'
 import type { EngineParts } from './engine.ts'
-import { idOf, mustBeObject, textOf, timeOf } from './given.ts'
+import { idOf, mustBeObject, placeOf, textOf, timeOf } from './given.ts'
 
 /** How to read for a group. */
 export interface SubscribeOptions {
@@ -157,7 +157,7 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     )
   }
 
-  async function placeOf(from: 'beginning' | 'now' | Date | number): Promise<number> {
+  async function startOf(from: 'beginning' | 'now' | Date | number): Promise<number> {
     if (from === 'beginning') return 0
     const end = await endOf(makeTide(store))
     if (from === 'now') return end
@@ -178,7 +178,7 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     subscribe,
     groups: async () => (await store.run(listGroups, {})).map(groupOf),
     async parked(group, { after = 0, limit = 100 } = {}) {
-      place('after', after)
+      placeOf('after', after)
       whole('limit', limit, 1000)
       const rows = await store.run(listParked, { group: nameOf(group), after, limit })
       if (rows.length === 0) await mustExist(group)
@@ -187,11 +187,11 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     async replay(group, what) {
       mustBeObject('what to replay', what)
       const name = 'parked' in what ? nameOf(group) : ownNameOf(group)
-      if ('parked' in what && what.parked !== 'all') place('parked', what.parked)
+      if ('parked' in what && what.parked !== 'all') placeOf('parked', what.parked)
       const touched =
         'parked' in what
           ? await store.run(replayParked, { group: name, seq: what.parked === 'all' ? null : what.parked })
-          : await store.run(rewindGroup, { group: name, seq: await placeOf(what.from) })
+          : await store.run(rewindGroup, { group: name, seq: await startOf(what.from) })
       if (touched.length === 0) await mustExist(name)
       return touched.length
     },
@@ -203,8 +203,8 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     watch(options = {}) {
       mustBeObject('options of watch', options)
       const { after, back = 0 } = options
-      if (after !== undefined) place('after', after)
-      place('back', back)
+      if (after !== undefined) placeOf('after', after)
+      placeOf('back', back)
       return tail(store, wakeups, {
         types: given(options.types),
         tenant: textOf('tenant', options.tenant),
@@ -249,12 +249,6 @@ function ownNameOf(group: string): string {
 function whole(option: string, value: number, max: number): void {
   if (!Number.isInteger(value) || value < 1 || value > max)
     refuse(`${option} must be a whole number from 1 to ${max}, not ${JSON.stringify(value)}.`)
-}
-
-/** A place in the log, or a number of events. */
-function place(option: string, value: number): void {
-  if (!Number.isSafeInteger(value) || value < 0)
-    refuse(`${option} must be a whole number from 0 on, not ${JSON.stringify(value)}.`)
 }
 
 function refuse(rule: string): never {

@@ -6,6 +6,7 @@ import { makeReaper, type Reaper, type ReaperNews, runSweep, type Sweep } from '
 import { report } from '../reaper/report.ts'
 import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
 import { forgetDeliveries } from '../webhooks/deliveries.sql.ts'
+import { forgetSnapshots } from '../why/facts.sql.ts'
 import type { EngineParts } from './engine.ts'
 
 /** Makes the reaper of an engine: it leads, or waits to. */
@@ -19,6 +20,7 @@ export function makeEngineReaper(parts: EngineParts): Reaper {
       ...ownerDuties({ store: aside, owners, timeoutMs }),
       ...log,
       forgetOldDeliveries(config.deliveryRetentionMs),
+      forgetOldSnapshots(config.eventRetentionMs),
     ],
     news: outsideNews(parts),
   }
@@ -33,6 +35,17 @@ function forgetOldDeliveries(olderThanMs: number): Duty {
     everyMs: 60_000,
     async run(store) {
       const gone = await store.run(forgetDeliveries, { olderThanMs, limit: batch })
+      return report({ isFull: gone.length === batch })
+    },
+  }
+}
+
+function forgetOldSnapshots(olderThanMs: number): Duty {
+  return {
+    name: 'forgetSnapshots',
+    everyMs: 60_000,
+    async run(store) {
+      const gone = await store.run(forgetSnapshots, { olderThanMs, limit: batch })
       return report({ isFull: gone.length === batch })
     },
   }

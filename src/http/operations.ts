@@ -8,12 +8,14 @@ import { keyOperations, operateOperations } from './routes/operate.ts'
 import { remoteOperations } from './routes/remote.ts'
 import { submitOperations } from './routes/submit.ts'
 import { webhookOperations } from './routes/webhooks.ts'
+import { whyOperations } from './routes/why.ts'
 
 /** Every operation of the HTTP API. */
 export const operations: readonly Operation[] = [
   ...submitOperations,
   ...jobOperations,
   ...detailOperations,
+  ...whyOperations,
   ...eventOperations,
   ...webhookOperations,
   ...deliveryOperations,

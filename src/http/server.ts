@@ -1,5 +1,5 @@
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import { HoldfastError } from '../errors/errors.ts'
 import type { Service } from '../service/service.ts'
@@ -31,15 +31,15 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
       maxHeaderSize: 16_384,
     },
   }) as Server
-  server.maxRequestsPerSocket = 0
+  const sockets = watchSockets(server)
   let stopping: Promise<void> | undefined
 
   async function stop(): Promise<void> {
     if (!server.listening) return void (await http.stop())
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     await http.stop()
-    server.closeIdleConnections()
-    const idle = setInterval(() => server.closeIdleConnections(), 50)
+    sockets.endIdle()
+    const idle = setInterval(() => sockets.endIdle(), 50)
     const late = setTimeout(() => server.closeAllConnections(), graceMs)
     await closed
     clearInterval(idle)
@@ -63,6 +63,27 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
     stop() {
       stopping ??= stop()
       return stopping
+    },
+  }
+}
+
+/**
+ * Knows which connections have a request under way. The server's own notion of idle leaves out those that were opened and never used, as browsers
+ * do in advance, and a stop would wait for them.
+ */
+function watchSockets(server: Server): { endIdle(): void } {
+  const underWay = new Map<Socket, number>()
+  server.on('connection', (socket: Socket) => {
+    underWay.set(socket, 0)
+    socket.once('close', () => underWay.delete(socket))
+  })
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    underWay.set(socket, (underWay.get(socket) ?? 0) + 1)
+    response.once('close', () => underWay.has(socket) && underWay.set(socket, (underWay.get(socket) as number) - 1))
+  })
+  return {
+    endIdle() {
+      for (const [socket, count] of underWay) if (count === 0) socket.destroy()
     },
   }
 }

@@ -10,9 +10,11 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
     because: 'It reads for a person who asks, or writes about API keys, which no job depends on.',
   },
   {
-    matches: /^(leader\.current|event\.(oldest_writer|revivals)|queue\.list|session\.(living|ended)|refusal\.last)$/,
+    matches:
+      /^(leader\.current|event\.(oldest_writer|revivals|tally)|queue\.list|session\.(living|ended)|refusal\.last|why\.facts|orphan\.one|delivery\.count)$/,
     because: 'It only reads, for a person who asks.',
   },
+  { matches: /^(queue\.resume|why\.wake)$/, because: 'A person sends it, and may send it again: nothing follows it.' },
 ]
 
 /** Rooms whose statements no worker, submitter or reaper sends. */

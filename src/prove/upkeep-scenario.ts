@@ -6,11 +6,11 @@ import { leaveOldRows, neglected, neglectLog } from './upkeep.sql.ts'
 
 const patienceMs = 3_000
 
-/** What grows old: the log, its readers, and what was sent. */
+/** What grows old: the log, its readers, what was sent, and what was kept of bad settles. */
 export const upkeep: Scenario = {
   name: 'upkeep',
-  provokes: 'a log that was neglected for long, and readers and deliveries that ended long ago',
-  owns: ['event.lay_partitions', 'event.drop_partitions', 'reader.forget', 'delivery.forget'],
+  provokes: 'a log that was neglected for long, and readers, deliveries and snapshots of long ago',
+  owns: ['event.lay_partitions', 'event.drop_partitions', 'reader.forget', 'delivery.forget', 'snapshot.forget'],
   async run(on) {
     // before anybody leads: these duties come once a minute, and first when a term begins
     await on.ask(leaveOldRows, {})

@@ -1,12 +1,16 @@
 import { sql, statement } from '../store/sql.ts'
 
-/** A reader and a delivery that ended long ago. */
+/** A reader and a delivery that ended long ago, and a snapshot of then. */
 export const leaveOldRows = statement<never>()(
   'prove.leave_old_rows',
   () => sql`
   with reader as (
     insert into holdfast.event_reader (id, group_name, host, pid, lease_until)
     values (gen_random_uuid(), 'gone', 'nowhere', 1, now() - interval '30 days')
+  ),
+  snapshot as (
+    insert into holdfast.snapshot (job_id, attempt, at, event, facts)
+    values (gen_random_uuid(), 0, now() - interval '400 days', 'job.failed', '{}')
   )
   insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
   values (0, 'evt__0', 'webhook.disabled', 'default', 'gone', 'dead', '{}', now() - interval '30 days')`,
@@ -37,6 +41,8 @@ export const neglected = statement<{ what: string }>()(
   select 'a reader of long ago is remembered' as what from holdfast.event_reader where group_name = 'gone'
   union all
   select 'a delivery of long ago is remembered' from holdfast.delivery where lane = 'gone'
+  union all
+  select 'a snapshot of long ago is remembered' from holdfast.snapshot where attempt = 0
   union all
   select 'the log of years ago is kept' where to_regclass('holdfast.event_old') is not null
   union all

@@ -1,4 +1,5 @@
 import { ending, wakeIfJoined } from '../store/ending.sql.ts'
+import { snapshotting } from '../store/snapshot.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 
@@ -89,6 +90,20 @@ export const findHung = statement<OrphanRow>()(
   offset ${p.offset ?? 0}`,
 )
 
+/** That attempt, if nobody will move it on. */
+export const findOrphan = statement<OrphanRow>()(
+  'orphan.one',
+  (p: { id: string }) => sql`
+  select job.id, job.attempt, job.kind, job.stage, job.session_id,
+    case when session.id is null then 'session row gone' when session.ended_at is not null then coalesce(session.ended_by, 'ended')
+      else 'deadline passed' end as rung,
+    (extract(epoch from now() - case when session.ended_at is null and session.id is not null then job.deadline_at
+      else coalesce(session.heartbeat_at, now()) end) * 1000)::float8 as lost_ms, ${isSpent} as is_spent
+  from holdfast.live_job as job
+  left join holdfast.session on session.id = job.session_id
+  where job.id = ${p.id}::uuid and (${isAbandoned} or ${isHung}) and ${legal('revive')}`,
+)
+
 interface Orphans {
   orphans: OrphanRow[]
 }
@@ -119,7 +134,8 @@ export const reviveJobs = statement<{ id: string }>()(
     select ${eventOf('revive')}, ${target('revive')}, id, kind, tenant, attempt, stage,
       json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes)
     from back
-  )
+  ),
+  ${snapshotting('revive', 'back')}
   select id, ${wakeIdle} as woken
   from back`,
 )
@@ -144,7 +160,8 @@ export const quarantineJobs = statement<{ id: string }>()(
     crashes: raw('crashes + 1'),
     error: spentError,
     data: sql`json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes + 1, 'error', ${spentError})`,
-  })}
+  })},
+  ${snapshotting('quarantine', 'gone')}
   select id, ${wakeIfJoined} as woken
   from gone`,
 )

@@ -18,13 +18,13 @@ const lastSign = raw(`(extract(epoch from now() - heartbeat_at) * 1000)::float8 
  */
 export const endDeadSessions = statement<EndedRow>()(
   'session.end_dead',
-  (p: { limit: number }) => sql`
+  (p: { limit: number; only?: number }) => sql`
   update holdfast.session
   set ended_at = now(), wants_wake = false, ended_by = case when lease_until < now() then 'lease ran out' else 'lock gone' end
   where id = any(array(
     select session.id
     from holdfast.session
-    where session.ended_at is null
+    where session.ended_at is null and (${p.only ?? null}::bigint is null or session.id = ${p.only ?? null}::bigint)
       and (
         session.lease_until < now()
         or (

@@ -1,6 +1,7 @@
 import type { Fence } from '../job/id.ts'
 import type { MoveName } from '../job/machine.ts'
 import { ending, wakeIfJoined } from '../store/ending.sql.ts'
+import { snapshotting } from '../store/snapshot.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 
@@ -75,14 +76,17 @@ const erred = (p: Erred) => sql`
     select id, attempt, error, null::text as output, null::text as name, false as has_flaws
     from unnest(${ids(p.fences)}::uuid[], ${attempts(p.fences)}::int[], ${p.errors}::text[]) as mine (id, attempt, error)`
 
+const keepWhy = sql`,
+  ${snapshotting('fail', 'gone')}`
+
 /** Ends attempts in failure, many at a time: retries are spent, or the error is permanent. */
 export const failJobs = statement<Moved>()('job.fail', (p: Erred) =>
-  endJobs('fail', target('fail', 'failed'), erred(p), raw('')),
+  endJobs('fail', target('fail', 'failed'), erred(p), keepWhy),
 )
 
 /** Ends attempts of an optional stage in failure: what the earlier stages returned stays a usable result. */
 export const failOptional = statement<Moved>()('job.fail_optional', (p: Erred) =>
-  endJobs('fail', target('fail', 'partial'), erred(p), raw('')),
+  endJobs('fail', target('fail', 'partial'), erred(p), keepWhy),
 )
 
 /** Commits the outputs of stages and queues their jobs for the next stage. Failures and crashes are counted per stage. */

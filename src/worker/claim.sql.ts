@@ -18,6 +18,7 @@ export interface ClaimedRow {
   input: string | null
   outputs: string | null
   is_part: boolean
+  trace: string | null
 }
 
 /** What a claim asks for. */
@@ -63,7 +64,7 @@ export function claimThose(p: Claim, which: Sql, more: { returned: Sql; selected
     ))
     returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part${more.returned}
   )
-  select claimed.*, payload.input::text as input,
+  select claimed.*, payload.input::text as input, payload.trace,
     case when claimed.stage > 0 then (
       select json_object_agg(output.name, output.output)::text
       from holdfast.stage_output as output

@@ -61,3 +61,8 @@ function served(hf: Holdfast, server: HttpServer): Served {
       }),
   }
 }
+
+/** The problem in an answer. */
+export async function problem(response: Response): Promise<{ code: string; detail: string }> {
+  return (await response.json()) as { code: string; detail: string }
+}

@@ -73,7 +73,13 @@ export const eventOperations = [
     async handle(given) {
       const { door, caller, query, headers } = given
       const done = door.limits.wait(caller)
+      const counted = door.meter.listens()
       const leaving = new AbortController()
+      const onEnd = () => {
+        leaving.abort()
+        done()
+        counted()
+      }
       try {
         const after = await afterOf(given, headers['last-event-id'] ?? query.after)
         const { types, tenant: owner, job } = filterOf(given)
@@ -82,13 +88,9 @@ export const eventOperations = [
           after,
           AbortSignal.any([given.signal, leaving.signal]),
         )
-        const onEnd = () => {
-          leaving.abort()
-          done()
-        }
         return stream({ events, show: (event) => showLogEvent(door.seal, caller, event), onEnd })
       } catch (error) {
-        done()
+        onEnd()
         throw error
       }
     },

@@ -1,0 +1,54 @@
+import type { Setting } from './setting.ts'
+
+/** The settings of the HTTP API. */
+export const httpSettings = {
+  httpHost: { type: 'text', default: '127.0.0.1', about: 'Address that the HTTP API listens at.' },
+  httpPort: {
+    type: 'whole',
+    default: 7420,
+    min: 0,
+    max: 65_535,
+    about: 'Port that the HTTP API listens at; 0 takes any that is free.',
+  },
+  httpMaxBytes: {
+    type: 'whole',
+    default: 16_777_216,
+    min: 65_536,
+    max: 268_435_456,
+    about: 'Largest body of a request that carries many jobs or outcomes; others are held to less.',
+  },
+  httpRate: {
+    type: 'whole',
+    default: 10_000,
+    min: 1,
+    max: 10_000_000,
+    about: 'Requests a second that one API key may make to one server; for a moment, twice as many.',
+  },
+  httpWaits: {
+    type: 'whole',
+    default: 5_000,
+    min: 1,
+    max: 100_000,
+    about: 'Requests of one API key that may wait at one server at once: long polls, results, live events.',
+  },
+  httpHeaderMs: {
+    type: 'whole',
+    default: 10_000,
+    min: 100,
+    max: 300_000,
+    about: 'How long a client may take to send the headers of a request.',
+  },
+  httpBodyMs: {
+    type: 'whole',
+    default: 60_000,
+    min: 100,
+    max: 3_600_000,
+    about: 'How long a client may take to send a whole request.',
+  },
+  httpOrigins: {
+    type: 'list',
+    default: [] as readonly string[],
+    about:
+      'Origins whose pages may call the API from a browser, such as https://app.example.com, with commas between. Empty: none.',
+  },
+} as const satisfies Record<string, Setting>

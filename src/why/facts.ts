@@ -1,0 +1,233 @@
+import type { State } from '../job/machine.ts'
+
+/** A moment by the clock of the database, in ISO 8601. */
+export type Moment = string
+
+/** The job's row, live or finished. */
+export interface JobFacts {
+  id: string
+  kind: string
+  queue: string
+  tenant: string
+  state: State
+  stage: number
+  attempt: number
+  failures: number
+  crashes: number
+  crashBudget: number
+  priority: number
+  submittedAt: Moment
+  runAt: Moment | null
+  deadlineAt: Moment | null
+  sessionId: number | null
+  finishedAt: Moment | null
+  isFlawed: boolean
+  error: { code: string | null; message: string | null } | null
+}
+
+/** The session of its attempt, or of the last one that an event tells of. */
+export interface SessionFacts {
+  id: number
+  startedAt: Moment
+  heartbeatAt: Moment
+  leaseUntil: Moment
+  lostAfterMs: number
+  endedAt: Moment | null
+  endedBy: string | null
+  /** Whether the server that runs is the one on which the session took its lock. */
+  canTellLock: boolean
+  /** Null if nobody looked. */
+  isLocked: boolean | null
+  concurrency?: number
+  host?: string
+  pid?: number
+  version?: string
+}
+
+/** The sessions that serve its kind in its queue. */
+export interface WorkerFacts {
+  living: number
+  concurrency: number
+  /** How many jobs they hold, started or not; null if nobody counted. */
+  holding?: number | null
+  lastSeenAt: Moment | null
+}
+
+/** The items of a barrier, counted. */
+export interface LedgerFacts {
+  queued: number
+  running: number
+  waiting: number
+  succeeded: number
+  failed: number
+  cancelled: number
+  /** False if there are more than are counted for an answer. */
+  isWhole: boolean
+}
+
+/** A barrier that it opened. */
+export interface BarrierFacts {
+  id: string
+  stage: number
+  openedAt: Moment
+  sealedAt: Moment | null
+  armedAt: Moment | null
+  joinedAt: Moment | null
+  stoppedAt: Moment | null
+  expiresAt: Moment | null
+  extended: number
+  movedAt: Moment
+  total: number | null
+  succeeded: number
+  failed: number
+  cancelled: number
+  /** Whether an item of it is live. */
+  hasLive: boolean
+  ledger: LedgerFacts | null
+  stragglers:
+    | {
+        id: string
+        key: string | null
+        state: State
+        attempt: number
+        crashes: number
+        deadlineAt: Moment | null
+      }[]
+    | null
+}
+
+/** The barrier that it is an item of. */
+export interface ItemFacts {
+  barrierId: string
+  position: number | null
+  isThere: boolean
+  jobId: string | null
+  stage: number | null
+  total: number | null
+  succeeded: number | null
+  failed: number | null
+  cancelled: number | null
+  joinedAt: Moment | null
+  stoppedAt: Moment | null
+  expiresAt: Moment | null
+  parentState: State | null
+}
+
+/** The barrier of its own whose continuation it is. */
+export interface OwnedFacts {
+  id: string
+  tenant: string | null
+  kind: string
+  total: number
+  arrived: number
+  /** How many parts have arrived, by the ledger. */
+  ledger: number
+  openedAt: Moment
+  armedAt: Moment
+  isRearmed: boolean
+  expiresAt: Moment | null
+  dueAt: Moment | null
+  asks: number
+  firedAt: Moment | null
+  expiredAt: Moment | null
+  owner: string | null
+  execution: string | null
+}
+
+/** How far a group of readers is in the partition of this job. */
+export interface GroupFacts {
+  name: string
+  seq: number
+  /** The last event of this job that the group wants. */
+  wantedSeq: number | null
+  hasReader: boolean
+  readerUntil: Moment | null
+  movedAt: Moment
+  crashes: number
+  failingSeq: number | null
+  failures: number
+  error: string | null
+  isParked: boolean
+}
+
+/** What is sent about it. */
+export interface DeliveryFacts {
+  pending: number
+  delivered: number
+  dead: number
+  oldestPending: {
+    id: string
+    type: string
+    nextAt: Moment
+    claimedAt: Moment | null
+    tries: number
+    failures: number
+    error: string | null
+    isOff: boolean
+  } | null
+  lastDead: {
+    id: string
+    type: string
+    error: string | null
+    status: number | null
+    endedAt: Moment
+    isOff: boolean
+  } | null
+}
+
+/** What every source of truth says about a job. Without a job: it is the continuation of a barrier that has not fired. */
+export interface Facts {
+  at: Moment
+  job: JobFacts | null
+  kind: { stages: number; queue: string; seenAt: Moment } | null
+  outputs: { stage: number; name: string; attempt: number; at: Moment }[]
+  progress: { stage: number; attempt: number; done: number; total: number | null; at: Moment } | null
+  session: SessionFacts | null
+  queue: { name: string | null; pausedAt: Moment | null }
+  workers: WorkerFacts | null
+  /** How many due jobs go before it, at most 1000. */
+  ahead?: number | null
+  barriers: BarrierFacts[]
+  itemOf: ItemFacts | null
+  continues: OwnedFacts | null
+  events: {
+    seq: number
+    at: Moment
+    type: string
+    state: State | null
+    attempt: number
+    stage: number
+    sessionId: number | null
+    data: unknown
+  }[]
+  groups: GroupFacts[]
+  deliveries: DeliveryFacts | null
+  /** The oldest transaction that writes: readers of events wait for it. */
+  oldestWriter: { pid?: number; since: Moment; application?: string } | null
+  leader: {
+    term: number
+    holder?: string
+    renewedAt: Moment
+    leaseUntil: Moment
+    sweptAt: Moment | null
+    sweepMs: number | null
+  } | null
+  refusals: { at: Moment; attempt: number; sessionId: number; write: string }[]
+}
+
+/** Facts as a tenant may see them: nothing of the machines that serve all tenants, and nothing that counts the jobs of others. */
+export function forTenant(facts: Facts): Facts {
+  const { ahead: _ahead, ...rest } = facts
+  return {
+    ...rest,
+    session: facts.session && without(facts.session, ['host', 'pid', 'version', 'concurrency']),
+    workers: facts.workers && without(facts.workers, ['holding']),
+    leader: facts.leader && without(facts.leader, ['holder']),
+    oldestWriter: facts.oldestWriter && { since: facts.oldestWriter.since },
+    groups: facts.groups.filter(({ name }) => name === 'webhooks'),
+  }
+}
+
+function without<T extends object>(whole: T, names: readonly string[]): T {
+  return Object.fromEntries(Object.entries(whole).filter(([name]) => !names.includes(name))) as T
+}

@@ -1,0 +1,170 @@
+import { suspectCrashes } from '../job/define.ts'
+import { lengthWords } from '../job/length.ts'
+import type { OrphanName } from '../reaper/orphans.ts'
+import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
+import type { Rule } from './rule.ts'
+
+const states = ['queued'] as const
+const slackMs = 500
+
+/** A wake-up, a timer or the start of a next stage that was lost shows only in this: it is due, and nobody has come. */
+function classOf({ job, facts }: JobCase): OrphanName {
+  if (job.failures > 0) return 'retry-timer-died'
+  if (job.stage > 0 && facts.events.at(-1)?.type === 'job.advanced') return 'next-stage-not-started'
+  return 'submitted-unannounced'
+}
+
+function claimed(c: JobCase): Next {
+  return { what: 'The next poll of a worker claims it', byAt: later(c, c.config.pollMs + slackMs) }
+}
+
+function lane({ job }: JobCase): string {
+  return `kind \`${job.kind}\` in queue \`${job.queue}\``
+}
+
+function lastSeen(c: JobCase): string {
+  const { workers, kind } = c.facts
+  const seen = [workers?.lastSeenAt, kind?.seenAt].filter((one) => one != null).sort()
+  const latest = seen.at(-1)
+  return latest ? `last seen ${ago(c, latest)}` : 'none was ever seen'
+}
+
+/** What keeps a queued job waiting. */
+export const queuedRules: readonly Rule<JobCase>[] = [
+  {
+    code: 'queue-paused',
+    states,
+    meaning: 'Its queue is paused.',
+    orphans: [],
+    when: ({ facts }) => facts.queue.pausedAt !== null,
+    sentence: (c) => `waiting: queue \`${c.job.queue}\` was paused ${ago(c, c.facts.queue.pausedAt)}`,
+    next: () => ({ what: 'Nothing, until somebody resumes the queue', byAt: null }),
+    repair: 'resume-queue',
+  },
+  {
+    code: 'backing-off',
+    states,
+    meaning: 'An attempt failed; it runs again after its backoff.',
+    orphans: [],
+    when: (c) => !isPast(c, c.job.runAt) && c.job.failures > 0,
+    sentence: (c) =>
+      `waiting: attempt ${c.job.attempt} failed${lastError(c)}; it is due again in ${until(c, c.job.runAt as string)}`,
+    next: dueLater,
+    repair: null,
+  },
+  {
+    code: 'scheduled',
+    states,
+    meaning: 'It was submitted for a time that is still to come.',
+    orphans: [],
+    when: (c) => !isPast(c, c.job.runAt),
+    sentence: (c) => `scheduled: it is due in ${until(c, c.job.runAt as string)}`,
+    next: dueLater,
+    repair: null,
+  },
+  {
+    code: 'no-worker',
+    states,
+    meaning: 'No living worker registers its kind in its queue.',
+    orphans: ['unknown-kind'],
+    when: ({ facts }) => facts.workers?.living === 0,
+    sentence: (c) => `waiting: no live worker registers ${lane(c)}; ${lastSeen(c)}`,
+    next: () => ({ what: 'Nothing is discarded: it is claimed as soon as a worker with this kind starts', byAt: null }),
+    repair: null,
+  },
+  {
+    code: 'stage-unknown',
+    states,
+    meaning: 'It stands at a stage that its kind, as last registered, does not have.',
+    orphans: [],
+    when: ({ facts, job }) => facts.kind !== null && job.stage >= facts.kind.stages,
+    sentence: ({ facts, job }) =>
+      `waiting: it stands at stage ${job.stage + 1}, and kind \`${job.kind}\` was last registered with ${plural(facts.kind?.stages ?? 0, 'stage')}`,
+    next: () => ({ what: 'It is claimed as soon as a worker starts whose kind has that stage', byAt: null }),
+    repair: null,
+  },
+  {
+    code: 'suspect',
+    states,
+    meaning: 'It has lost several workers; a worker runs one such job at a time.',
+    orphans: [],
+    when: ({ job }) => job.crashes >= suspectCrashes,
+    sentence: ({ job }) =>
+      `waiting: it has lost ${plural(job.crashes, 'worker')} at this stage and is a suspect; a worker runs one such job at a time`,
+    next: ({ job }) => ({
+      what: `A worker without another suspect claims it; at ${job.crashBudget} lost workers it is quarantined`,
+      byAt: null,
+    }),
+    repair: null,
+  },
+  {
+    code: 'workers-busy',
+    states,
+    meaning: 'All workers that know its kind hold as many jobs as they run at a time.',
+    orphans: [],
+    when: ({ facts: { workers } }) => workers?.holding != null && workers.holding >= workers.concurrency,
+    sentence: ({ facts: { workers, ahead } }) =>
+      `waiting: all workers that know its kind (${workers?.living}) are busy with ${plural(workers?.holding ?? 0, 'job')}${aheadWords(ahead)}`,
+    next: () => ({
+      what: 'It is claimed when its turn comes; more workers, or a higher concurrency, would help',
+      byAt: null,
+    }),
+    repair: null,
+  },
+  {
+    code: 'in-line',
+    states,
+    meaning: 'Other due jobs of its kind go before it.',
+    orphans: [],
+    when: ({ facts }) => (facts.ahead ?? 0) > 0,
+    sentence: ({ facts }) => `waiting: its turn has not come${aheadWords(facts.ahead)}`,
+    next: () => ({ what: 'It is claimed when its turn comes', byAt: null }),
+    repair: null,
+  },
+  {
+    code: 'overdue',
+    states,
+    meaning:
+      'It is due, a worker is free, and yet no poll has claimed it: a wake-up was lost, and its poll is still to come.',
+    orphans: ['submitted-unannounced', 'retry-timer-died', 'next-stage-not-started'],
+    orphan: classOf,
+    when: (c) => (sinceMs(c, c.job.runAt) ?? 0) > c.config.pollMs + slackMs,
+    sentence: (c) =>
+      `waiting: it has been due for ${lengthWords(sinceMs(c, c.job.runAt) ?? 0)}, with ${plural(c.facts.workers?.living ?? 0, 'live worker')} that could claim it`,
+    next: claimed,
+    repair: 'wake',
+  },
+  {
+    code: 'due',
+    states,
+    meaning: 'It is due, and about to be claimed.',
+    orphans: [],
+    when: () => true,
+    sentence: (c) =>
+      `waiting: it fell due ${ago(c, c.job.runAt)}, and ${plural(c.facts.workers?.living ?? 0, 'live worker')} may claim it`,
+    next: claimed,
+    repair: null,
+  },
+]
+
+function dueLater({ job, facts, config }: JobCase): Next {
+  const dueAtMs = Date.parse(job.runAt as string)
+  const byAt = new Date(dueAtMs + config.pollMs + slackMs)
+  if (facts.workers?.living === 0)
+    return { what: 'It falls due, but no live worker registers its kind at present', byAt: null }
+  return { what: 'It falls due, and a worker claims it', byAt }
+}
+
+function lastError({ facts }: JobCase): string {
+  const data = facts.events.findLast(({ type }) => type === 'job.retried')?.data as
+    | { error?: { message?: unknown } }
+    | null
+    | undefined
+  const message = data?.error?.message
+  return typeof message === 'string' ? ` (${message})` : ''
+}
+
+function aheadWords(ahead: number | null | undefined): string {
+  if (!ahead) return ''
+  return `; ${ahead >= 1000 ? 'more than 1000' : ahead} due ${ahead === 1 ? 'job goes' : 'jobs go'} before it`
+}

@@ -1,0 +1,84 @@
+// Why a job does not move. The facts are what the database says at one moment; everything here is computed from them alone, so that a
+// snapshot of long ago can be judged like the present. The rules are data: the first one that fits is the verdict, the last of each state
+// fits always, and the table in the docs is made of them.
+import type { Config } from '../config/config.ts'
+import type { State } from '../job/machine.ts'
+import type { OrphanName } from '../reaper/orphans.ts'
+import type { ContinuationCase, JobCase, Next } from './case.ts'
+import { continuationRules } from './continuation.ts'
+import { disagreementsOf } from './disagreements.ts'
+import { endedRules } from './ended.ts'
+import type { Facts } from './facts.ts'
+import { itemRules } from './item.ts'
+import { queuedRules } from './queued.ts'
+import type { RepairName } from './repair.ts'
+import type { Rule } from './rule.ts'
+import { runningRules } from './running.ts'
+import { waitingRules } from './waiting.ts'
+
+/** What is to be said about a job. */
+export interface Verdict {
+  code: string
+  sentence: string
+  /** The class of orphan that it is, if it is one. */
+  orphan: OrphanName | null
+  next: Next | null
+  repair: RepairName | null
+  disagreements: string[]
+}
+
+/** The rules about jobs, in the order in which they are tried. */
+export const jobRules: readonly Rule<JobCase>[] = [
+  ...itemRules,
+  ...queuedRules,
+  ...runningRules,
+  ...waitingRules,
+  ...endedRules,
+]
+
+/** What the docs and the tests need of a rule, whatever it is about. */
+export type AnyRule = Pick<Rule<never>, 'code' | 'states' | 'meaning' | 'orphans' | 'repair'>
+
+/** Every rule. */
+export const rules: readonly AnyRule[] = [...jobRules, ...continuationRules]
+
+/** Judges facts. The settings tell when things happen; they should be those of the processes that work and reap. */
+export function verdictOf(facts: Facts, config: Config): Verdict {
+  const { job, continues } = facts
+  if (job)
+    return judge(
+      jobRules.filter(({ states }) => states.some((state) => state === job.state)),
+      { facts, job, config },
+    )
+  if (continues) return judge(continuationRules, { facts, barrier: continues, config })
+  throw new Error('No source knows this job.')
+}
+
+function judge<Case extends JobCase | ContinuationCase>(candidates: readonly Rule<Case>[], given: Case): Verdict {
+  // the last rule of each state fits always
+  const rule = candidates.find(({ when }) => when(given)) as Rule<Case>
+  const mayRepair = rule.mayRepair?.(given) ?? true
+  return {
+    code: rule.code,
+    sentence: `${rule.sentence(given)}.`.replace(/\.+$/, '.'),
+    orphan: rule.orphan ? rule.orphan(given) : (rule.orphans[0] ?? null),
+    next: rule.next(given),
+    repair: mayRepair ? rule.repair : null,
+    disagreements: disagreementsOf(given),
+  }
+}
+
+/** Every verdict as a Markdown table, for the docs. */
+export function verdictTable(): string {
+  const code = (word: string) => `\`${word}\``
+  const list = (words: readonly string[]) => words.map(code).join(', ') || '–'
+  const rows = rules.map(
+    ({ code: name, states, meaning, orphans, repair }) =>
+      `| ${code(name)} | ${states.length > 0 ? statesWords(states) : 'not submitted'} | ${meaning} | ${list(orphans)} | ${repair ? code(repair) : '–'} |`,
+  )
+  return ['| code | state | meaning | class of orphan | repair |', '|---|---|---|---|---|', ...rows].join('\n')
+}
+
+function statesWords(states: readonly State[]): string {
+  return states.join(', ')
+}

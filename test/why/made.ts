@@ -1,0 +1,792 @@
+import { openGroup } from '#holdfast/events/group.sql'
+import { acquireLead } from '#holdfast/leader/leader.sql'
+import type { OrphanName } from '#holdfast/reaper/orphans'
+import { failJobs, retryJobs } from '#holdfast/settle/settle.sql'
+import { cancelJobs } from '#holdfast/submit/submit.sql'
+import type { RepairName } from '#holdfast/why/repair'
+import { openSession } from '#holdfast/worker/session.sql'
+import { claimItems, type FanOut, fail, finish, producing, waiting } from '../barrier/given.ts'
+import type { Fixtures } from '../fixtures.ts'
+import type { Running } from '../given.ts'
+import { drain, expire, plain } from '../owned.ts'
+
+/** What a situation is made of. */
+export type On = Pick<Fixtures, 'given' | 'store' | 'query' | 'hf' | 'pool'> & {
+  /** Runs when the test has looked. */
+  later: (undo: () => Promise<unknown>) => void
+}
+
+/** A situation, and what is to be said about it. */
+export interface Made {
+  make: (on: On) => Promise<string>
+  code: string
+  says: RegExp
+  /** A disagreement that must be told. */
+  but?: RegExp
+  next?: RegExp | null
+  repair?: RepairName
+  /** The verdict after the repair; without it, it is another one than before. */
+  after?: string
+  /** The class that it is taken for, where two look the same from outside. */
+  looksLike?: OrphanName
+}
+
+const anError = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
+
+/** Forgets all that was made, so that one database serves many situations. */
+export async function clear(query: On['query']): Promise<void> {
+  await query(`do $$ declare name text; begin
+    foreach name in array array['live_job', 'finished_job', 'barrier', 'owned_barrier', 'session', 'queue', 'delivery', 'endpoint', 'event',
+      'event_group', 'event_reader', 'leader', 'snapshot', 'refusal', 'kind', 'stage_output'] loop
+      execute format('delete from holdfast.%I', name);
+    end loop;
+  end $$`)
+}
+
+/** Somebody leads for the next minute. */
+export function lead({ store }: Pick<On, 'store'>) {
+  return store.run(acquireLead, { holder: 'host-a:4711', leaseMs: 60_000 })
+}
+
+/** A live worker that serves a queue. */
+export async function serving({ store }: Pick<On, 'store'>, queue: string, how: { concurrency?: number } = {}) {
+  const facts = { pid: 1, host: 'host-b', supervisor: null, version: '0', leaseMs: 60_000, lostAfterMs: 30_000 }
+  const [opened] = await store.run(openSession, {
+    ...facts,
+    kinds: ['sample'],
+    queues: [queue],
+    concurrency: how.concurrency ?? 10,
+  })
+  return (opened as { id: number }).id
+}
+
+/** Lets a job have been due for a minute, with a worker that could claim it. */
+async function overdue(on: On, { id, queue }: { id: string; queue: string }): Promise<string> {
+  await serving(on, queue)
+  await on.query(`update holdfast.live_job set run_at = now() - interval '1 min' where id = $1`, [id])
+  return id
+}
+
+async function ended(on: On, { id, sessionId }: Running, by = 'lock gone'): Promise<string> {
+  await on.query('update holdfast.session set ended_at = now(), ended_by = $2 where id = $1', [sessionId, by])
+  return id
+}
+
+async function atSecondStage(on: On): Promise<Running> {
+  const { id, queue } = await on.given.atSecondStage()
+  const sessionId = await on.given.session()
+  const [row] = await on.given.claim({ sessionId, queue })
+  return { id, queue, sessionId, attempt: row?.attempt as number }
+}
+
+/** Lets a job wait that was joined, as if the join had never reached it. */
+async function makeWait({ query }: On, parent: string): Promise<void> {
+  await query('alter table holdfast.live_job disable trigger legal_moves')
+  await query(`update holdfast.live_job set state = 'waiting' where id = $1`, [parent])
+  await query('alter table holdfast.live_job enable trigger legal_moves')
+}
+
+async function drained(on: On): Promise<FanOut> {
+  const made = await waiting(on, { items: 2 })
+  await finish(on.store, await claimItems(on, made))
+  await on.query('update holdfast.barrier set joined_at = null')
+  await makeWait(on, made.parent.id)
+  return made
+}
+
+/** A group that has read nothing yet, with a reader whose lease ends so many seconds from now. */
+async function group(on: On, name: string, reader: number | null): Promise<void> {
+  await on.store.run(openGroup, { group: name, types: null, partitions: 1, seq: 0 })
+  if (reader === null) return
+  await on.query(
+    `with reader as (
+      insert into holdfast.event_reader (id, group_name, host, pid, lease_until)
+      values (gen_random_uuid(), $1, 'host-c', 1, now() + $2::float8 * interval '1 s') returning id
+    )
+    update holdfast.event_cursor set reader_id = (select id from reader) where group_name = $1`,
+    [name, reader],
+  )
+}
+
+/** A delivery of a job that ended well. */
+async function delivery(on: On, columns: Record<string, string>): Promise<string> {
+  const { id } = await on.given.finished()
+  const all = { event_seq: '1', state: `'pending'`, ...columns }
+  await on.query(
+    `insert into holdfast.delivery (event_id, type, tenant, job_id, lane, body, ${Object.keys(all).join(', ')})
+    values ('evt_1', 'job.finished', 'default', $1, 'lane', '{}', ${Object.values(all).join(', ')})`,
+    [id],
+  )
+  return id
+}
+
+/** The continuation of a barrier of its own that waits for two parts. */
+async function continuation({ hf }: On, how: object = {}): Promise<string> {
+  return (await hf.barrier.open({ id: 'b', ...plain, ...how })).job
+}
+
+const owned = { tenant: 'acme', expires: 60_000, owner: { name: 'flows', execution: 'e-1' } }
+
+async function overdueOwned(on: On, asks = 0): Promise<string> {
+  const id = await continuation(on, owned)
+  await expire(on.query, 'b')
+  await on.query('update holdfast.owned_barrier set asks = $1', [asks])
+  return id
+}
+
+/** Every class of orphan, made. */
+export const orphansMade: Record<OrphanName, Made> = {
+  'submitted-unannounced': {
+    make: async (on) => overdue(on, await on.given.queued()),
+    code: 'overdue',
+    says: /^waiting: it has been due for 6\d s, with 1 live worker that could claim it\.$/,
+    next: /next poll of a worker claims it/,
+    repair: 'wake',
+    after: 'overdue',
+  },
+  'retry-timer-died': {
+    async make(on) {
+      const running = await on.given.running()
+      const { sessionId } = running
+      await on.store.run(retryJobs, { fences: [running], sessionId, errors: [anError], delaysMs: [0] })
+      return overdue(on, running)
+    },
+    code: 'overdue',
+    says: /due for 6\d s/,
+    repair: 'wake',
+    after: 'overdue',
+  },
+  'next-stage-not-started': {
+    make: async (on) => overdue(on, await on.given.atSecondStage()),
+    code: 'overdue',
+    says: /due for 6\d s/,
+    repair: 'wake',
+    after: 'overdue',
+  },
+  'running-dead-session': {
+    make: async (on) => (await on.given.attemptOfDeadSession()).id,
+    code: 'lease-out',
+    says: /^lost: the lease of session \d+ ran out .* ago; it was last heard of 60 min ago\.$/,
+    but: /The row says running on session \d+; the session's lease ran out .*, and nobody has ended it\./,
+    next: /put back in its queue/,
+    repair: 'revive',
+    after: 'no-worker',
+  },
+  'later-stage-dead-session': {
+    make: async (on) => ended(on, await atSecondStage(on)),
+    code: 'session-ended',
+    says: /^lost: session \d+, which holds it, ended .* ago \(lock gone\)\.$/,
+    but: /the session says that it ended/,
+    next: /put back in its queue/,
+    repair: 'revive',
+    after: 'no-worker',
+  },
+  'session-row-gone': {
+    async make(on) {
+      const { id } = await on.given.running()
+      await on.query('delete from holdfast.session')
+      return id
+    },
+    code: 'session-gone',
+    says: /^lost: session \d+, which holds it, does not exist\.$/,
+    but: /there is no such session/,
+    repair: 'revive',
+    after: 'no-worker',
+  },
+  'claimed-by-ended-session': {
+    make: async (on) => ended(on, await on.given.running(), 'itself'),
+    code: 'session-ended',
+    says: /ended .* ago \(itself\)/,
+    repair: 'revive',
+    after: 'no-worker',
+  },
+  'hung-handler': {
+    make: hung,
+    code: 'deadline-passed',
+    says: /^hung: its deadline passed [\d.]+ s ago, although session \d+ lives/,
+    but: /which lives; its deadline passed/,
+    next: /whatever its handler still writes is refused/,
+    repair: 'revive',
+    after: 'no-worker',
+  },
+  'finish-failed-worker-lives': {
+    make: hung,
+    code: 'deadline-passed',
+    says: /its outcome cannot be written/,
+    repair: 'revive',
+    after: 'no-worker',
+    looksLike: 'hung-handler',
+  },
+  'cancelled-still-executing': {
+    async make(on) {
+      const { id } = await on.given.running()
+      await on.store.run(cancelJobs, { ids: [id], tenant: null, reason: 'no longer needed' })
+      return id
+    },
+    code: 'still-executing',
+    says: /^cancelled .* ago: no longer needed; its handler may still run on session \d+/,
+    next: /signal fires/,
+  },
+  'fan-out-unsealed': {
+    make: async (on) => ended(on, (await producing(on)).parent),
+    code: 'session-ended',
+    says: /ended/,
+    repair: 'revive',
+    after: 'no-worker',
+  },
+  'drained-not-joined': {
+    make: async (on) => (await drained(on)).parent.id,
+    code: 'drained',
+    says: /^stuck: all 2 items have ended, and the join never fired\.$/,
+    but: /The barrier says that it is open \(2 of 2\); none of its items is live\./,
+    next: /The join fires/,
+    repair: 'join',
+  },
+  'items-lost': {
+    async make(on) {
+      const made = await waiting(on, { items: 3, tolerate: { count: 2 } })
+      const items = await claimItems(on, made)
+      await on.query('delete from holdfast.live_job where id = any($1)', [items.slice(0, 2).map(({ id }) => id)])
+      await finish(on.store, items.slice(2))
+      return made.parent.id
+    },
+    code: 'items-lost',
+    says: /^waiting: 2 items of 3 are gone from the ledger, and none is left to wait for\.$/,
+    but: /sealed with 3 items; its ledger has 1\./,
+    next: /count as failed/,
+    repair: 'join',
+  },
+  'negative-count': {
+    async make(on) {
+      const made = await waiting(on, { items: 3 })
+      await on.query('update holdfast.barrier set succeeded = -2')
+      return made.parent.id
+    },
+    code: 'count-negative',
+    says: /negative \(-2 of 3 have ended, 3 queued\)/,
+    but: /The barrier counts -2 succeeded, 0 failed, 0 cancelled; its ledger has 0 succeeded/,
+    repair: 'recount',
+    after: 'waiting',
+  },
+  'counter-drift': {
+    async make(on) {
+      const made = await waiting(on, { items: 3, tolerate: { count: 3 } })
+      await fail(on.store, (await claimItems(on, made)).slice(0, 1))
+      await on.query('update holdfast.barrier set succeeded = 2, failed = 0')
+      return made.parent.id
+    },
+    code: 'counters-drifted',
+    says: /^waiting: the counters of its barrier disagree with its items/,
+    but: /The barrier counts 2 succeeded, 0 failed, 0 cancelled; its ledger has 0 succeeded, 1 failed, 0 cancelled\./,
+    next: /counted anew/,
+    repair: 'recount',
+    after: 'waiting',
+  },
+  'barrier-expired': {
+    async make(on) {
+      const made = await waiting(on, { items: 3, expiresMs: 60_000 })
+      await on.query(`update holdfast.barrier set expires_at = now() - interval '2 s'`)
+      return made.parent.id
+    },
+    code: 'fan-out-expired',
+    says: /^waiting: its fan-out expired [\d.]+ s ago with work left \(0 of 3 have ended, 3 queued\)\.$/,
+    next: /cancelled, and the join fires/,
+    repair: 'expire',
+  },
+  'stop-unfinished': {
+    async make(on) {
+      const made = await waiting(on, { items: 3 })
+      await on.query('update holdfast.barrier set stopped_at = now()')
+      return made.parent.id
+    },
+    code: 'stop-unfinished',
+    says: /^waiting: its fan-out was stopped .* ago, and some of its items are not cancelled yet/,
+    next: /The rest is cancelled/,
+    repair: 'stop-items',
+  },
+  'fan-out-abandoned': {
+    async make(on) {
+      const { parent } = await producing(on)
+      await on.store.run(failJobs, { fences: [parent], sessionId: parent.sessionId, errors: [anError] })
+      return parent.id
+    },
+    code: 'fan-out-abandoned',
+    says: /^failed .* ago: It broke; but items of its fan-out still live\.$/,
+    but: /The row says failed; its barrier of stage 1 is open, with live items\./,
+    next: /cancelled/,
+    repair: 'stop-items',
+    after: 'failed',
+  },
+  'item-without-barrier': {
+    async make(on) {
+      const made = await waiting(on)
+      await on.query('delete from holdfast.barrier')
+      return made.items[0] as string
+    },
+    code: 'item-without-barrier',
+    says: /^queued, but nobody waits for it: it is an item of a barrier that is gone\.$/,
+    but: /there is no such barrier/,
+    repair: 'stop-items',
+    after: 'cancelled',
+  },
+  'waiting-without-barrier': {
+    async make(on) {
+      const made = await waiting(on)
+      await on.query('delete from holdfast.barrier')
+      return made.parent.id
+    },
+    code: 'no-barrier',
+    says: /^stuck: it waits, but the barrier of its stage does not exist\.$/,
+    but: /The row says waiting; there is no barrier of stage 1\./,
+    next: /put back in its queue/,
+    repair: 'requeue',
+  },
+  'group-reader-died': {
+    async make(on) {
+      const { id } = await on.given.finished()
+      await group(on, 'mail', -5)
+      return id
+    },
+    code: 'group-unread',
+    says: /^succeeded .*; but group `mail` has not read of it: the lease of its reader ran out [\d.]+ s ago\.$/,
+    but: /group "mail" has read up to 0\./,
+    next: /next reader of the group/,
+  },
+  'event-kills-readers': {
+    async make(on) {
+      const { id } = await on.given.finished()
+      await group(on, 'mail', -5)
+      await on.query('update holdfast.event_cursor set crashes = 3')
+      return id
+    },
+    code: 'event-kills-readers',
+    says: /group `mail` has not read of it: 3 of its readers died there/,
+    next: /parked after the fifth/,
+  },
+  'event-committed-late': {
+    async make(on) {
+      const late = await on.pool.connect()
+      await late.query('begin')
+      await late.query('select pg_current_xact_id()')
+      on.later(async () => {
+        await late.query('rollback')
+        late.release()
+      })
+      const { id } = await on.given.finished()
+      await group(on, 'mail', 60)
+      return id
+    },
+    code: 'event-held-back',
+    says: /group `mail` has not read of it, for a transaction that began .* ago may still write events before it\.$/,
+    next: /when that transaction has ended/,
+  },
+  'owned-drained-not-fired': {
+    async make(on) {
+      const id = await continuation(on)
+      await drain(on.query, 'b', 2)
+      return id
+    },
+    code: 'barrier-drained',
+    says: /^stuck: all 2 parts of barrier "b" have arrived, and it never fired\.$/,
+    but: /All 2 parts have arrived; the barrier says that it has not fired\./,
+    repair: 'compare',
+    after: 'no-worker',
+  },
+  'owned-negative-count': {
+    async make(on) {
+      const id = await continuation(on)
+      await on.query('update holdfast.owned_barrier set arrived = -1')
+      return id
+    },
+    code: 'barrier-count-negative',
+    says: /counts -1 arrived parts, which makes no sense/,
+    but: /The barrier counts -1 parts; its ledger has 0\./,
+    repair: 'compare',
+    after: 'barrier-open',
+  },
+  'owned-counter-drift': {
+    async make(on) {
+      const id = await continuation(on)
+      await on.query('update holdfast.owned_barrier set arrived = 1')
+      return id
+    },
+    code: 'barrier-count-drifted',
+    says: /counts 1, but by its ledger 0 of 2 parts have arrived/,
+    but: /The barrier counts 1 parts; its ledger has 0\./,
+    repair: 'compare',
+    after: 'barrier-open',
+  },
+  'owned-expired': {
+    async make(on) {
+      const id = await continuation(on, { expires: 60_000 })
+      await expire(on.query, 'b')
+      return id
+    },
+    code: 'barrier-expired',
+    says: /^not submitted: barrier "b" expired [\d.]+ s ago, and 0 of 2 parts have arrived\.$/,
+    next: /closed/,
+    repair: 'close',
+    after: 'barrier-closed',
+  },
+  'owned-rearmed': {
+    async make(on) {
+      await continuation(on)
+      return continuation(on, { expires: 60_000 })
+    },
+    code: 'barrier-rearmed',
+    says: /was armed again .* ago; 0 of 2 parts have arrived; it expires in \d+ s\.$/,
+    next: /last part to arrive submits it/,
+  },
+  'owned-tenant-missing': {
+    async make(on) {
+      const id = await overdueOwned(on)
+      await on.query('update holdfast.owned_barrier set tenant = null')
+      return id
+    },
+    code: 'barrier-tenant-missing',
+    says: /it has no tenant, so its owner `flows` cannot be asked/,
+    next: /set the tenant/,
+  },
+  'owner-unreachable': {
+    make: (on) => overdueOwned(on, 3),
+    code: 'owner-silent',
+    says: /its owner `flows` was asked 3 times, without an answer that ends it/,
+    next: /asked again/,
+  },
+  'owner-unclear': {
+    make: (on) => overdueOwned(on, 1),
+    code: 'owner-silent',
+    says: /was asked once, without an answer that ends it/,
+    next: /kept until it answers/,
+    looksLike: 'owner-unreachable',
+  },
+  'owner-ended': {
+    make: (on) => overdueOwned(on),
+    code: 'owner-to-ask',
+    says: /its owner `flows` is to be asked/,
+    next: /says that it has ended, and the barrier is removed/,
+    looksLike: 'owned-expired',
+  },
+  'owner-unknown': {
+    async make(on) {
+      const id = await overdueOwned(on)
+      await on.query(`update holdfast.owned_barrier set expires_at = now() - interval '1 min'`)
+      return id
+    },
+    code: 'owner-unknown',
+    says: /its owner `flows` was never asked, so whoever leads does not know it/,
+    next: /a process leads that knows it/,
+  },
+  'delivery-not-planned': {
+    async make(on) {
+      await on.hf.webhooks.create({ url: 'https://example.com/in', types: 'job.finished' })
+      return (await on.given.finished()).id
+    },
+    code: 'webhook-not-planned',
+    says: /^succeeded .*; but its webhooks are not planned: nobody reads for the group at present\.$/,
+    but: /The log tells of this job up to \d+; group "webhooks" has read up to \d+\./,
+    next: /plans them/,
+  },
+  'delivery-sender-died': {
+    make: (on) =>
+      delivery(on, { claimed_at: `now() - interval '20 s'`, next_at: `now() - interval '3 s'`, tries: '1' }),
+    code: 'webhook-sender-died',
+    says: /the sender of a webhook was lost: its time was over [\d.]+ s ago/,
+    next: /sends it/,
+  },
+  'endpoint-disabled-with-pending': {
+    async make(on) {
+      const { id } = await on.hf.webhooks.create({ url: 'https://example.com/in', types: 'job.failed' })
+      await on.query('update holdfast.endpoint set disabled_at = now()')
+      return delivery(on, { endpoint_id: `'${id}'` })
+    },
+    code: 'webhook-endpoint-off',
+    says: /pending for an endpoint that is switched off or gone/,
+    but: /A delivery says pending; its endpoint is switched off or gone\./,
+    next: /dies unsent/,
+  },
+  'leader-hangs': {
+    async make(on) {
+      await on.query(`update holdfast.leader set lease_until = now() - interval '3 min'`)
+      return (await on.given.attemptOfDeadSession()).id
+    },
+    code: 'nobody-leads',
+    says: /^lost: .*; and nobody leads: the lease of the last leader ran out 3 min ago\.$/,
+    but: /The row of the leader names one in term 1; its lease ran out 3 min ago\./,
+    next: /holdfast reap/,
+    repair: 'revive',
+    after: 'no-worker',
+  },
+  'unknown-kind': {
+    async make(on) {
+      const { id, queue } = await on.given.queued({ kind: 'sample' })
+      const sessionId = await serving(on, queue)
+      await on.query(
+        `update holdfast.session set ended_at = now(), heartbeat_at = now() - interval '3 h' where id = $1`,
+        [sessionId],
+      )
+      return id
+    },
+    code: 'no-worker',
+    says: /^waiting: no live worker registers kind `sample` in queue `lane-\d+`; last seen 3 h ago\.$/,
+    next: /as soon as a worker with this kind starts/,
+  },
+}
+
+async function hung(on: On): Promise<string> {
+  const { id } = await on.given.running()
+  await on.query(`update holdfast.live_job set deadline_at = now() - interval '1 s' where id = $1`, [id])
+  return id
+}
+
+/** Everything else that can be said. All of it is made in one database. */
+export const othersMade: Made[] = [
+  {
+    async make(on) {
+      const { id, queue } = await on.given.queued()
+      await on.hf.pauseQueue(queue)
+      return id
+    },
+    code: 'queue-paused',
+    says: /^waiting: queue `lane-\d+` was paused/,
+    next: /until somebody resumes/,
+    repair: 'resume-queue',
+    after: 'no-worker',
+  },
+  {
+    async make(on) {
+      const running = await on.given.running()
+      const { sessionId } = running
+      await on.store.run(retryJobs, { fences: [running], sessionId, errors: [anError], delaysMs: [60_000] })
+      return running.id
+    },
+    code: 'backing-off',
+    says: /^waiting: attempt 1 failed \(It broke\.\); it is due again in \d+ s\.$/,
+    next: /no live worker/,
+  },
+  {
+    async make(on) {
+      const { id, queue } = await on.given.queued({ delayMs: 60_000 })
+      await serving(on, queue)
+      return id
+    },
+    code: 'scheduled',
+    says: /^scheduled: it is due in \d+ s\.$/,
+    next: /falls due, and a worker claims it/,
+  },
+  {
+    async make(on) {
+      const { id, queue } = await on.given.atSecondStage({ kind: 'short' })
+      await on.query(
+        `insert into holdfast.kind (name, queue, priority, crash_budget, stages) values ('short', $1, 2, 3, '[{"name":"run"}]')`,
+        [queue],
+      )
+      await on.query(`update holdfast.session set kinds = '{short}', queues = array[$1]`, [queue])
+      return id
+    },
+    code: 'stage-unknown',
+    says: /stands at stage 2, and kind `short` was last registered with 1 stage\.$/,
+    but: /The row stands at stage 2; the kind was last registered with 1\./,
+    next: /whose kind has that stage/,
+  },
+  {
+    async make(on) {
+      const { id, queue } = await on.given.queued()
+      await serving(on, queue)
+      await on.query('update holdfast.live_job set crashes = 2 where id = $1', [id])
+      return id
+    },
+    code: 'suspect',
+    says: /lost 2 workers at this stage and is a suspect/,
+    next: /at 3 lost workers it is quarantined/,
+  },
+  {
+    async make(on) {
+      const first = await on.given.queued()
+      const { queue } = first
+      const sessionId = await serving(on, queue, { concurrency: 1 })
+      await on.given.claim({ sessionId, queue })
+      return (await on.given.queued({ queue })).id
+    },
+    code: 'workers-busy',
+    says: /^waiting: all workers that know its kind \(1\) are busy with 1 job\.$/,
+    next: /more workers/,
+  },
+  {
+    async make(on) {
+      const { queue } = await on.given.queued()
+      await serving(on, queue)
+      return (await on.given.queued({ queue, priority: 3 })).id
+    },
+    code: 'in-line',
+    says: /^waiting: its turn has not come; 1 due job goes before it\.$/,
+    next: /when its turn comes/,
+  },
+  {
+    async make(on) {
+      const { id, queue } = await on.given.queued()
+      await serving(on, queue)
+      return id
+    },
+    code: 'due',
+    says: /^waiting: it fell due .* ago, and 1 live worker may claim it\.$/,
+    next: /next poll/,
+  },
+  {
+    async make(on) {
+      const { id, sessionId } = await on.given.running()
+      await on.query(
+        `update holdfast.session set heartbeat_at = now() - interval '40 s', locked_on = pg_postmaster_start_time() where id = $1`,
+        [sessionId],
+      )
+      return id
+    },
+    code: 'lock-gone',
+    says: /^lost: the process of session \d+ is gone, and its lock with it; it was last heard of 4\d s ago\.$/,
+    but: /says that its lease is good; the server says that its lock is gone\./,
+    next: /put back in its queue/,
+    repair: 'revive',
+    after: 'no-worker',
+  },
+  {
+    async make(on) {
+      const { id, sessionId } = await on.given.running()
+      await on.query(`update holdfast.session set heartbeat_at = now() - interval '10 s' where id = $1`, [sessionId])
+      return id
+    },
+    code: 'heartbeat-late',
+    says: /^running, but session \d+ was last heard of 1\d s ago\.$/,
+    next: /heard of again/,
+  },
+  {
+    make: async (on) => (await on.given.running()).id,
+    code: 'running',
+    says: /^running: attempt 1 at stage 1, on session \d+, which was heard of .* ago\.$/,
+    next: /taken for hung at its deadline/,
+  },
+  {
+    async make(on) {
+      const made = await waiting(on, { items: 3, expiresMs: 60_000 })
+      await finish(on.store, (await claimItems(on, made)).slice(0, 1))
+      return made.parent.id
+    },
+    code: 'waiting',
+    says: /^waiting for its items: 1 of 3 have ended, 2 running; at it the longest: \d, attempt 1; expires in \d+ s\.$/,
+    next: /at the expiry/,
+  },
+  {
+    async make(on) {
+      const { parent, items } = await producing(on)
+      await on.store.run(failJobs, { fences: [parent], sessionId: parent.sessionId, errors: [anError] })
+      return items[0] as string
+    },
+    code: 'item-abandoned',
+    says: /^queued, but nobody waits for it: its parent .* is failed\.$/,
+    but: /the job that it is an item of is failed/,
+    repair: 'stop-items',
+    after: 'cancelled',
+  },
+  {
+    async make(on) {
+      const made = await waiting(on)
+      await on.query('update holdfast.barrier set stopped_at = now() where id = $1', [made.barrier.id])
+      return made.items[0] as string
+    },
+    code: 'item-stopped',
+    says: /^queued, but its fan-out was stopped/,
+    repair: 'stop-items',
+    after: 'cancelled',
+  },
+  {
+    make: (on) =>
+      delivery(on, { next_at: `now() + interval '30 s'`, tries: '1', failures: '1', error: `'It was busy.'` }),
+    code: 'webhook-pending',
+    says: /1 webhook pending \(next try in \d+ s, after: It was busy\.\)\.$/,
+    next: /tried again/,
+  },
+  {
+    make: (on) => delivery(on, { event_seq: '2', state: `'dead'`, ended_at: 'now()', error: `'It was gone.'` }),
+    code: 'webhook-dead',
+    says: /1 webhook could not be delivered \(It was gone\.\)\.$/,
+    next: null,
+    repair: 'replay',
+    after: 'webhook-pending',
+  },
+  {
+    make: async (on) => (await on.given.finished()).id,
+    code: 'succeeded',
+    says: /^succeeded .* ago, at attempt 1\.$/,
+    next: null,
+  },
+  {
+    make: async (on) => (await on.given.finished('partial')).id,
+    code: 'partial',
+    says: /^partial .* ago: It broke\.$/,
+    next: null,
+    repair: 'redo',
+    after: 'no-worker',
+  },
+  {
+    make: async (on) => (await on.given.finished('failed')).id,
+    code: 'failed',
+    says: /^failed .* ago: It broke\.$/,
+    next: null,
+    repair: 'redo',
+    after: 'no-worker',
+  },
+  {
+    async make(on) {
+      const { id } = await on.given.finished('failed')
+      await on.query(
+        `update holdfast.finished_job set error = '{"code":"quarantined","message":"It lost 3 workers."}' where id = $1`,
+        [id],
+      )
+      await on.query(`insert into holdfast.refusal (job_id, attempt, session_id, write) values ($1, 1, 1, 'finish')`, [
+        id,
+      ])
+      return id
+    },
+    code: 'quarantined',
+    says: /^failed .* ago: It lost 3 workers; 1 late write about it was refused\.$/,
+    next: null,
+    repair: 'redo',
+    after: 'no-worker',
+  },
+  {
+    async make(on) {
+      const { id } = await on.given.queued()
+      await on.store.run(cancelJobs, { ids: [id], tenant: null, reason: null })
+      return id
+    },
+    code: 'cancelled',
+    says: /^cancelled .* ago: The job was cancelled\.$/,
+    next: null,
+  },
+  {
+    async make(on) {
+      const { job } = await on.hf.barrier.open({ id: 'lost', ...plain, parts: 0 })
+      await on.query('delete from holdfast.live_job where id = $1', [job])
+      return job
+    },
+    code: 'continuation-lost',
+    says: /^lost: barrier "lost" fired/,
+    but: /its job is not there/,
+    next: null,
+  },
+  {
+    async make(on) {
+      const { job } = await on.hf.barrier.open({ id: 'closed', ...plain })
+      await on.query(`update holdfast.owned_barrier set expired_at = now() where id = 'closed'`)
+      return job
+    },
+    code: 'barrier-closed',
+    says: /^not submitted: barrier "closed" expired and was closed/,
+    next: /unless the barrier is opened again/,
+  },
+  {
+    make: async (on) => (await on.hf.barrier.open({ id: 'open', ...plain })).job,
+    code: 'barrier-open',
+    says: /^not submitted yet: barrier "open" waits; 0 of 2 parts have arrived\.$/,
+    next: /last part to arrive submits it/,
+  },
+]
