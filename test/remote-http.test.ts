@@ -120,9 +120,9 @@ test.for(Object.keys(languages))(
 
     const long = await hf.submit(count, { to: 15 } as never)
     await until(async () => (await hf.get(long.id))?.progress ?? undefined, 'progress of the long job')
+    first.kill('SIGKILL')
     const second = start(command)
     const heir = await sessionOf(query, second.pid)
-    first.kill('SIGKILL')
     expect(await long.result({ timeout: 15_000 })).toMatchObject({ output: { counted: 15, by: language, mark: '!' } })
     const timeline = await hf.timeline(long.id)
     const revived = timeline.filter(({ type }) => type === 'job.revived')
@@ -141,12 +141,12 @@ test.for(Object.keys(languages))(
     expect(await query('select from holdfast.refusal where job_id = $1', [long.id])).toHaveLength(1)
 
     // the server is away for longer than the lease
-    const kept = await hf.submit(count, { to: 15 } as never)
+    const kept = await hf.submit(count, { to: 30 } as never)
     await until(async () => (await hf.get(kept.id))?.progress ?? undefined, 'progress of the job that loses its server')
     await door.server.stop()
     await until(async () => (await hf.get(kept.id))?.crashes === 1 || undefined, 'the revival of the job')
     await door.again()
-    expect(await kept.result({ timeout: 15_000 })).toMatchObject({ output: { counted: 15 } })
+    expect(await kept.result({ timeout: 15_000 })).toMatchObject({ output: { counted: 30 } })
     expect(await sessionOf(query, second.pid)).toBeGreaterThan(heir)
 
     const left = await hf.submit(count, { to: 1_000 } as never)

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { defineJob, type Holdfast, type OpenRemote } from 'holdfast'
 import type { Fence } from '#holdfast/job/id'
 import { expect, test, until } from './fixtures.ts'
+import { isHeldBack } from './hold.ts'
 
 const extract = defineJob('extract', { run: () => {} })
 const staged = defineJob('staged', {
@@ -231,22 +232,64 @@ test('a waiting claim is woken by a submit', async ({ open }) => {
   expect(performance.now() - startedMs).toBeLessThan(1_000)
 })
 
+test('of many who wait for the same, each is served, and nobody is given what another has', async ({ open }) => {
+  const hf = await open({ pollMs: 60_000 })
+  const sessions = await Promise.all(Array.from({ length: 30 }, () => hf.remote.open({ kinds })))
+  const claims = sessions.map(({ id }) => hf.remote.claim(id, { waitMs: 30_000 }))
+  const gone = new AbortController()
+  const left = hf.remote.claim(sessions[0]?.id as number, { waitMs: 30_000, signal: gone.signal })
+  gone.abort()
+  const handles = await hf.submitMany(extract, Array(30).fill({ input: null as never }))
+  const claimed = (await Promise.all(claims)).map(([attempt]) => attempt?.id)
+  expect(await left).toEqual([])
+  expect(claimed.toSorted()).toEqual(handles.map(({ id }) => id).toSorted())
+})
+
+test('a claim that commits just as its session is ended is revived, and its worker refused', async ({
+  open,
+  pool,
+  query,
+}) => {
+  const hf = await open({ sweepMs: 20, leaderRenewMs: 50, leaderLeaseMs: 400 })
+  await query(`
+    create function held_back() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(77); return new; end $$;
+    create trigger held_back before update on holdfast.live_job for each row when (new.session_id = 1) execute function held_back()`)
+  const handle = await hf.submit(extract, null as never)
+  const { id } = await hf.remote.open({ kinds })
+  expect(id).toBe(1)
+  const holder = await pool.connect()
+  await holder.query('select pg_advisory_lock(77)')
+  const claim = hf.remote.claim(id)
+  await until(async () => (await isHeldBack(pool, 'job.claim_remote')) || undefined, 'the claim is held back')
+  await query(`update holdfast.session set ended_at = now(), ended_by = 'test' where id = $1`, [id])
+  await holder.query('select pg_advisory_unlock(77)')
+  holder.release()
+  const [attempt] = await claim
+  expect(attempt).toMatchObject({ id: handle.id, attempt: 1 })
+  await hf.reap()
+  const heir = await hf.remote.open({ kinds })
+  const [second] = await hf.remote.claim(heir.id, { waitMs: 10_000 })
+  expect(second).toMatchObject({ id: handle.id, attempt: 2 })
+  expect(await hf.remote.settle(id, [ok(attempt as never)])).toEqual(['lease_lost'])
+  expect(await hf.remote.settle(heir.id, [ok(second as never)])).toEqual(['settled'])
+})
+
 test('a waiting claim ends with its session, its caller, its time and its server', async ({ hf, query }) => {
   const { id } = await hf.remote.open({ kinds })
-  const isWaiting = async () =>
+  const isWaiting = (id: number) => async () =>
     (await query('select from holdfast.session where id = $1 and wants_wake', [id])).length === 1 || undefined
   const gone = new AbortController()
   const left = hf.remote.claim(id, { waitMs: 30_000, signal: gone.signal })
-  await until(isWaiting)
+  await until(isWaiting(id))
   gone.abort()
   expect(await left).toEqual([])
   expect(await hf.remote.claim(id, { waitMs: 50 })).toEqual([])
-  const ended = hf.remote.claim(id, { waitMs: 30_000 })
+  const ended = expect(hf.remote.claim(id, { waitMs: 30_000 })).rejects.toMatchObject({ code: 'session_ended' })
   await query(`update holdfast.session set ended_at = now(), ended_by = 'test' where id = $1`, [id])
-  await expect(ended).rejects.toMatchObject({ code: 'session_ended' })
+  await ended
   const second = await hf.remote.open({ kinds })
   const stopped = hf.remote.claim(second.id, { waitMs: 30_000 })
-  await until(async () => (await query('select from holdfast.session where wants_wake')).length > 0 || undefined)
+  await until(isWaiting(second.id))
   await hf.close()
   expect(await stopped).toEqual([])
 })

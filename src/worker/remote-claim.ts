@@ -10,7 +10,7 @@ import {
   type RemoteRow,
 } from './remote.sql.ts'
 import { jobOf, stageOf, stagesBefore } from './remote-kinds.ts'
-import type { Wakes } from './remote-wakes.ts'
+import type { Place, Wakes } from './remote-wakes.ts'
 import { wantWake } from './session.sql.ts'
 
 /** An attempt, as a remote worker is given it. */
@@ -52,6 +52,13 @@ const suspectEveryMs = 500
 /** After news it may be sooner: a revival is news, and what was revived may be a suspect. */
 const suspectAfterNewsMs = 100
 const mostRemembered = 10_000
+/** How many polls of the first in line those behind it let pass before they look themselves. */
+const lookEvery = 10
+
+interface Look {
+  lanes: Lane[]
+  most: number
+}
 
 /** Makes what claims for remote workers, with waiting. */
 export function makeRemoteClaimer(parts: RemoteClaimParts) {
@@ -65,24 +72,32 @@ export function makeRemoteClaimer(parts: RemoteClaimParts) {
     session: RemoteRow,
     { most, waitMs, signal }: { most: number; waitMs: number; signal: AbortSignal },
   ): Promise<RemoteAttempt[]> {
-    const untilMs = performance.now() + waitMs
     const lanes = lanesOf(session.remote.kinds.map(jobOf), [])
-    const same = JSON.stringify([session.tenant, lanes])
+    const place = wakes.join(JSON.stringify([session.tenant, lanes]))
+    try {
+      const rows = await lookUntil(session, { lanes, most, place, untilMs: performance.now() + waitMs, signal })
+      return await keep(session, rows, signal)
+    } finally {
+      place.leave()
+    }
+  }
+
+  async function lookUntil(
+    session: RemoteRow,
+    { lanes, most, place, untilMs, signal }: Look & { place: Place; untilMs: number; signal: AbortSignal },
+  ): Promise<RemoteClaimedRow[]> {
     let isWakeWanted = session.wants_wake
     let heard = wakes.count()
     for (let turn = 0; ; turn++) {
       const since = wakes.count()
       const rows = await look(session, { lanes, most, isNews: since !== heard })
       heard = since
-      if (rows.length > 0) {
-        wakes.next(same)
-        // the jobs are claimed: whatever goes wrong from here on must not keep their worker from hearing of them
-        if (isWakeWanted) await store.run(wantWake, { id: session.id, isWanted: false }).catch(parts.onTrouble)
-        return keep(session, rows, signal)
-      }
+      // the jobs are claimed: whatever goes wrong from here on must not keep their worker from hearing of them
+      if (rows.length > 0 && isWakeWanted)
+        await store.run(wantWake, { id: session.id, isWanted: false }).catch(parts.onTrouble)
       const leftMs = untilMs - performance.now()
-      if (leftMs <= 0 || signal.aborted) return []
-      if (isWakeWanted) await wakes.wait(same, since, Math.min(leftMs, napMs(turn)), signal)
+      if (rows.length > 0 || leftMs <= 0 || signal.aborted) return rows
+      if (isWakeWanted) await place.wait(since, Math.min(leftMs, napMs(turn, place)), signal)
       // a submit that came between the look and the wish woke nobody, so look once more
       else await store.run(wantWake, { id: session.id, isWanted: true })
       isWakeWanted = true
@@ -93,7 +108,7 @@ export function makeRemoteClaimer(parts: RemoteClaimParts) {
 
   async function look(
     session: RemoteRow,
-    { lanes, most, isNews }: { lanes: Lane[]; most: number; isNews: boolean },
+    { lanes, most, isNews }: Look & { isNews: boolean },
   ): Promise<RemoteClaimedRow[]> {
     turns += 1
     const { id: sessionId, tenant, remote } = session
@@ -134,12 +149,13 @@ export function makeRemoteClaimer(parts: RemoteClaimParts) {
   /** Whoever asked may have gone while the database looked. */
   async function keep(session: RemoteRow, rows: RemoteClaimedRow[], signal: AbortSignal): Promise<RemoteAttempt[]> {
     if (!signal.aborted) return rows.toSorted((a, b) => a.priority - b.priority).map((row) => attemptOf(session, row))
-    await parts.giveBack(session, rows)
+    if (rows.length > 0) await parts.giveBack(session, rows)
     return []
   }
 
-  function napMs(turn: number): number {
+  function napMs(turn: number, place: Place): number {
     const patienceMs = wakes.isConnected() ? config.pollMs : Math.min(config.pollMs, 250)
+    if (!place.isFirst()) return lookEvery * config.pollMs
     // a submit whose snapshot is older than our wish wakes nobody: the first looks after falling idle come sooner
     return turn <= 4 ? Math.min(patienceMs, 10 * 3 ** turn) : patienceMs
   }

@@ -1,32 +1,38 @@
 import { listen } from '../bus/bus.ts'
 import { pause } from '../service/service.ts'
 
+/** The place of a waiting claim among those that wait for the same. The first of them looks for all: a thousand need not ask. */
+export interface Place {
+  isFirst(): boolean
+  /** Waits for news that came after that count, at most so long. Only the first is woken. */
+  wait(since: number, ms: number, signal: AbortSignal): Promise<void>
+  /** Lets the next one go first. Whoever leaves may have found something, and there may be more, so that one is woken. */
+  leave(): void
+}
+
 /** Wakes the claims that wait in this process, on one connection for all of them. */
 export interface Wakes {
   /** How often there was news: whoever looks for work asks before, so that nothing that comes meanwhile is missed. */
   count(): number
-  /** Waits for news that came after that count, at most so long. Of those who wait for the same, news wakes the first. */
-  wait(same: string, since: number, ms: number, signal: AbortSignal): Promise<void>
-  /** Whoever was woken has found work, and there may be more: wakes the next who waits for the same. */
-  next(same: string): void
+  join(same: string): Place
   isConnected(): boolean
   stop(): Promise<void>
 }
 
 /** Makes the wakes of a process. The connection is made when somebody waits for the first time. */
 export function makeWakes(options: { url: string; isPooled: boolean; onTrouble: (error: unknown) => void }): Wakes {
-  const waiting = new Map<string, Set<() => void>>()
+  const lines = new Map<string, Set<{ wake: () => void }>>()
   let count = 0
   let isStopped = false
 
-  function next(same: string): void {
-    const [first] = waiting.get(same) ?? []
-    first?.()
+  function wakeFirst(same: string): void {
+    const [first] = lines.get(same) ?? []
+    first?.wake()
   }
 
   function tell(): void {
     count += 1
-    for (const same of waiting.keys()) next(same)
+    for (const same of lines.keys()) wakeFirst(same)
   }
 
   const bus = listen({
@@ -37,30 +43,36 @@ export function makeWakes(options: { url: string; isPooled: boolean; onTrouble: 
     onTrouble: options.onTrouble,
   })
 
+  function join(same: string): Place {
+    const line = lines.get(same) ?? new Set()
+    const mine = { wake: () => {} }
+    lines.set(same, line.add(mine))
+    const isFirst = () => line.values().next().value === mine
+    return {
+      isFirst,
+      async wait(since, ms, signal) {
+        if (!options.isPooled && !isStopped) void bus.start()
+        if (isFirst() && count !== since) return
+        const woken = new AbortController()
+        mine.wake = () => woken.abort()
+        await pause(ms, AbortSignal.any([signal, woken.signal]))
+        mine.wake = () => {}
+      },
+      leave() {
+        line.delete(mine)
+        if (line.size > 0) wakeFirst(same)
+        else if (lines.get(same) === line) lines.delete(same)
+      },
+    }
+  }
+
   return {
     count: () => count,
-    next,
+    join,
     isConnected: bus.isConnected,
-    async wait(same, since, ms, signal) {
-      if (!options.isPooled && !isStopped) void bus.start()
-      if (count !== since) return
-      const woken = new AbortController()
-      const wake = () => leave(waiting, same, wake) && woken.abort()
-      const others = waiting.get(same) ?? new Set()
-      waiting.set(same, others.add(wake))
-      await pause(ms, AbortSignal.any([signal, woken.signal]))
-      leave(waiting, same, wake)
-    },
     async stop() {
       isStopped = true
       await bus.stop()
     },
   }
-}
-
-function leave(waiting: Map<string, Set<() => void>>, same: string, wake: () => void): true {
-  const others = waiting.get(same)
-  others?.delete(wake)
-  if (others?.size === 0) waiting.delete(same)
-  return true
 }
