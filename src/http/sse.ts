@@ -14,6 +14,7 @@ interface Streaming {
 export function stream({ events, show, onEnd }: Streaming): Response {
   let ping: NodeJS.Timeout | undefined
   let room: () => void = () => {}
+  let isLeft = false
   const end = () => {
     clearInterval(ping)
     onEnd()
@@ -44,13 +45,15 @@ export function stream({ events, show, onEnd }: Streaming): Response {
           () => (controller.desiredSize ?? 0) > 0 && controller.enqueue(encoder.encode(': still here\n\n')),
           pingMs,
         )
+        // a stream that its client has left is closed already, and to close it once more would throw where nobody catches
         write(controller).then(
-          () => controller.close(),
-          (error) => controller.error(error),
+          () => isLeft || controller.close(),
+          (error) => isLeft || controller.error(error),
         )
       },
       pull: () => room(),
       async cancel() {
+        isLeft = true
         end()
         await events.return(undefined)
       },

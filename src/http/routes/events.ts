@@ -73,15 +73,21 @@ export const eventOperations = [
     async handle(given) {
       const { door, caller, query, headers } = given
       const done = door.limits.wait(caller)
+      // a stream may be left while its connection lives on
+      const left = new AbortController()
       try {
         const after = await afterOf(given, headers['last-event-id'] ?? query.after)
         const { types, tenant: owner, job } = filterOf(given)
         const events = await door.live.listen(
           { types: types && new Set(types), tenant: owner, job },
           after,
-          given.signal,
+          AbortSignal.any([given.signal, left.signal]),
         )
-        return stream({ events, show: (event) => showLogEvent(door.seal, caller, event), onEnd: done })
+        const onEnd = () => {
+          left.abort()
+          done()
+        }
+        return stream({ events, show: (event) => showLogEvent(door.seal, caller, event), onEnd })
       } catch (error) {
         done()
         throw error
