@@ -9,7 +9,7 @@ import type { Pool } from './http/values.ts'
 import { send, type WireAnswer, type WireRequest } from './http/wire.ts'
 
 /** Requests to each operation with each key. More of them, and others, by the environment: HOLDFAST_FUZZ_RUNS=5000 HOLDFAST_FUZZ_SEED=$RANDOM. */
-const runs = Number(process.env.HOLDFAST_FUZZ_RUNS ?? 40)
+const runs = Number(process.env.HOLDFAST_FUZZ_RUNS ?? 50)
 const seed = Number(process.env.HOLDFAST_FUZZ_SEED ?? 20_260_131)
 const timeout = 60_000 + runs * 2_000
 
@@ -34,6 +34,34 @@ test('whatever a key of a tenant sends is answered as declared, and tells nothin
   expect(await world.rowsOfTheirs()).toBe(before)
   expect(spots.map(({ one }) => one.operationId).filter((id) => !reached.has(id))).toEqual([])
 })
+
+test('with its own key a tenant sees in its answers what must not be seen in those of others', async () => {
+  const { theirs, hookUrl } = world
+  const pool = { ...poolOf([theirs], hookUrl), ...onlyOf(theirs), tenant: ['theirs'] }
+  const seen = await inTurn(spots, async (spot) => {
+    if (spot.method !== 'GET') return []
+    const requests = fc.sample(requestsTo(document, spot, pool, theirs.key).fitting, { seed, numRuns: 20 })
+    const answers = await Promise.all(requests.map(ask))
+    return answers.some((answer) => answer?.text.includes(marker)) ? [spot.one.operationId] : []
+  })
+  expect(seen.flat()).toEqual(expect.arrayContaining(telling))
+})
+
+/** Operations that tell what the test has marked; if one is missing, the marks have lost their worth. */
+const telling = [
+  'listJobs',
+  'getJob',
+  'getResult',
+  'getTimeline',
+  'listItems',
+  'listEvents',
+  'streamEvents',
+  'listWebhooks',
+  'getWebhook',
+  'listDeliveries',
+  'getDelivery',
+  'listKeys',
+]
 
 test('what another tenant has is answered exactly as what does not exist', { timeout }, async () => {
   const before = await world.rowsOfTheirs()
