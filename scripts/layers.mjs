@@ -8,7 +8,7 @@ import ts from 'typescript'
 /** Rooms from left to right. A room imports from groups on its left; rooms of one group are strangers. */
 const groups = [
   ['errors', 'client'],
-  ['job', 'config', 'service'],
+  ['job', 'config', 'service', 'trace'],
   ['store'],
   ['bus'],
   ['submit', 'settle', 'stage', 'barrier', 'events', 'leader'],

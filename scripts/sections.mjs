@@ -21,10 +21,24 @@ export const sections = {
   invariants,
   faults,
   cli,
+  operations,
 }
 
 function hello() {
   return fenced('js', readFileSync(join(root, 'examples', 'hello.mjs'), 'utf8'))
+}
+
+async function operations() {
+  const { operations: all } = await built('http/operations')
+  return table(
+    ['operation', 'request', 'scope', 'what it does'],
+    all.map((one) => [
+      code(one.id),
+      code(`${one.method.toUpperCase()} ${one.path}`),
+      one.isForAll ? `${one.scope}, all tenants` : one.scope,
+      [`${one.summary}.`, one.about].filter(Boolean).join(' '),
+    ]),
+  )
 }
 
 async function ladder() {
@@ -108,7 +122,7 @@ async function faults() {
 }
 
 async function metrics() {
-  return (await built('engine/metrics')).metricsTable()
+  return (await built('engine/metric-table')).metricsTable()
 }
 
 async function invariants() {

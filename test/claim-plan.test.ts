@@ -2,6 +2,7 @@ import pg from 'pg'
 import { suspectCrashes } from '#holdfast/job/define'
 import { textOf } from '#holdfast/store/sql'
 import { claimJobs, claimSuspects, nextDue } from '#holdfast/worker/claim.sql'
+import { claimForRemote, claimSuspectForRemote } from '#holdfast/worker/remote.sql'
 import { expect, test } from './fixtures.ts'
 
 /** A node of a plan, as EXPLAIN tells it. */
@@ -33,6 +34,20 @@ const statements = {
     lanes,
     most: 1,
 
+    deadlinesMs: '{"sample":[60000,60000]}',
+  }),
+  'a claim for a remote worker': claimForRemote.build({
+    sessionId: 1,
+    lanes,
+    most: 10,
+    tenant: null,
+    deadlinesMs: '{"sample":[60000,60000]}',
+  }),
+  'a claim of a suspect for a remote worker': claimSuspectForRemote.build({
+    sessionId: 1,
+    lanes,
+    most: 1,
+    tenant: null,
     deadlinesMs: '{"sample":[60000,60000]}',
   }),
   'a look for the next due job': nextDue.build({ lanes }),
@@ -112,6 +127,7 @@ function briefly(plan: Plan, depth = 0): string[] {
 }
 
 function literal(value: unknown): string {
+  if (value === null) return 'null'
   if (!Array.isArray(value)) return pg.escapeLiteral(String(value))
   return pg.escapeLiteral(`{${value.map((one) => JSON.stringify(one)).join(',')}}`)
 }

@@ -7,7 +7,7 @@ import { envNameOf, flagOf, settingNames } from '#holdfast/config/settings'
 import { ask, call, library, moduleOf, newFolder, removeFolder } from './cli/command.ts'
 import { expect, newDatabase, test } from './fixtures.ts'
 
-const commands = 'dev work reap migrate submit jobs show cancel redo events webhooks audit prove bench'.split(' ')
+const commands = 'dev work reap migrate submit jobs show top cancel redo events webhooks audit prove bench'.split(' ')
 const nested = {
   events: ['groups', 'tail', 'listen', 'parked', 'replay', 'forget'],
   webhooks: ['add', 'list', 'show', 'update', 'rotate', 'enable', 'disable', 'remove', 'test', 'deliveries', 'replay'],
@@ -69,6 +69,7 @@ describe('wrong use', () => {
     ['two settings at odds', ['work', 'x', '--lease-ms', '1000'], /lostAfterMs must be less than leaseMs/],
     ['a length that is none', ['submit', 'x', '--delay', 'soon'], /--delay takes a length of time such as/],
     ['a moment that is none', ['submit', 'x', '--run-at', 'noon'], /--run-at takes a moment such as/],
+    ['a beginning that is none', ['jobs', '--since', 'monday'], /--since takes a moment such as/],
     ['input that is no JSON', ['submit', 'x', '{a:1}'], /The input from the argument is not JSON: .*Quote it/],
     ['an input file that is not there', ['submit', 'x', '@none.json'], /The input file none.json cannot be read/],
   ]
@@ -218,6 +219,11 @@ describe('jobs, show, cancel and redo', () => {
       jobs: [{ id: second?.id }],
     })
     expect(await ask(['jobs', '--kind', 'none'], { env })).toEqual({ jobs: [], next: null })
+    expect(await ask<{ jobs: unknown[] }>(['jobs', '--since', '1h', '--items'], { env })).toMatchObject({
+      jobs: { length: 3 },
+    })
+    expect(await ask(['jobs', '--until', '1h'], { env })).toEqual({ jobs: [], next: null })
+    expect(await ask(['jobs', '--since', '2100-01-01'], { env })).toEqual({ jobs: [], next: null })
     const { stdout } = await call(['jobs', '--queue', 'loud'], { env })
     const lines = stdout.trimEnd().split('\n')
     expect(lines[0]).toMatch(/^ID +KIND +STATE +STAGE +ATTEMPT +AGE +ERROR$/)

@@ -86,7 +86,14 @@ test('an event with a lower number that commits later is not skipped', async ({ 
 test('a reader that finds somebody writing at every look waits no longer for the next than for the first', async ({
   open,
   url,
+  query,
 }) => {
+  // it can tell them apart only by a look between the two
+  const looked = async () => {
+    const [now] = await query<{ at: Date }>('select clock_timestamp() as at')
+    const text = `select pid from pg_stat_activity where datname = current_database() and query like '%event_mark%' and query_start > $1 and pid <> pg_backend_pid()`
+    await until(async () => (await query(text, [now?.at])).length > 0, 'the reader has looked')
+  }
   // without wake-ups and with a slow poll, only its own looks can be quick
   const hf = await open({ pooled: true, pollMs: 5_000 })
   const { events, handler } = keeper()
@@ -95,6 +102,7 @@ test('a reader that finds somebody writing at every look waits no longer for the
   await hf.events.subscribe('mine', { from: 'beginning' }, handler)
   const stepsMs: number[] = []
   for (let step = 1; step <= 28; step++) {
+    await looked()
     const next = await transaction(url)
     await told(next, 'next')
     const sinceMs = performance.now()

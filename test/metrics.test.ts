@@ -1,7 +1,9 @@
 import { defineJob } from 'holdfast'
-import { type MetricName, metricTable } from '#holdfast/engine/metrics'
+import { makeHttpMeter } from '#holdfast/engine/http-meter'
+import { type MetricName, metricTable } from '#holdfast/engine/metric-table'
 import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { expect, gate, test, until } from './fixtures.ts'
+import { makeWire } from './wire.ts'
 
 /** The sum over all labels of a metric; of a histogram, how often it was observed. */
 function metricIn(text: string, name: MetricName, labels = ''): number {
@@ -11,12 +13,105 @@ function metricIn(text: string, name: MetricName, labels = ''): number {
 }
 
 test('every metric of the table is told, with its help and type, from the start', async ({ hf }) => {
-  const text = await hf.metrics()
+  const text = await makeHttpMeter().text(hf)
   for (const [name, { type, help }] of Object.entries(metricTable)) {
     expect(text).toContain(`# HELP ${name} ${help}`)
     expect(text).toContain(`# TYPE ${name} ${type}`)
   }
-  expect(text.match(/^# TYPE /gm)).toHaveLength(Object.keys(metricTable).length)
+  expect(text.match(/^# TYPE holdfast_/gm)).toHaveLength(Object.keys(metricTable).length)
+})
+
+/** What is wrong with a text of metrics, by the rules that `promtool check metrics` has for names, types and help. */
+function faultsIn(text: string): string[] {
+  const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name as string, type]))
+  const helps = [...text.matchAll(/^# HELP (\S+) \S/gm)].map(([, name]) => name as string)
+  const samples = [...text.matchAll(/^([a-z]\S*?)(\{.*\})? \S+$/gim)].map(([, name]) => name as string)
+  const faults = [...types].flatMap(([name, type]) => [
+    !helps.includes(name) && `${name} has no help`,
+    helps.indexOf(name) !== helps.lastIndexOf(name) && `${name} is told twice`,
+    (type === 'counter') !== name.endsWith('_total') && `${name} is a ${type}`,
+    type !== 'histogram' &&
+      type !== 'summary' &&
+      /_(count|sum|bucket)$/.test(name) &&
+      `${name} ends as a histogram does`,
+    /[A-Z:]/.test(name) && `${name} has letters that it should not`,
+    /_(ms|milliseconds|minutes|hours|days|kb|mb|kilobytes|megabytes|percent)(_|$)/.test(name) &&
+      `${name} has no base unit`,
+    /_(counter|gauge|histogram|summary)(_|$)/.test(name) && `${name} names its type`,
+  ])
+  const known = (name: string) => types.has(name) || types.has(name.replace(/_(count|sum|bucket)$/, ''))
+  return [...faults.filter((fault) => fault !== false), ...samples.filter((name) => !known(name))]
+}
+
+test('the text is clean by the rules of Prometheus, with what Node tells of the process', async ({ hf, given }) => {
+  await given.queued()
+  const meter = makeHttpMeter()
+  meter.answered({ route: '/v1/jobs/{id}', method: 'GET', status: 200, ms: 12 })
+  const text = await meter.text(hf)
+  expect(faultsIn(text)).toEqual([])
+  expect(text).toMatch(/^process_cpu_user_seconds_total \S+$/m)
+  expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds \S+$/m)
+  expect(faultsIn(text.replace('# HELP holdfast_up ', '# '))).toEqual(['holdfast_up has no help'])
+})
+
+test('the database is asked for queues, sessions, groups and deliveries when somebody collects', async ({
+  hf,
+  given,
+  query,
+}) => {
+  await given.queued({ queue: 'slow' })
+  await query(`update holdfast.live_job set run_at = now() - interval '1 h'`)
+  await given.queued({ queue: 'slow', delayMs: 60_000 })
+  await given.running({ queue: 'busy' })
+  const reading = await hf.events.subscribe('mailer', {}, () => {})
+  const text = await hf.metrics()
+  expect(text).toMatch(/^holdfast_up 1$/m)
+  expect(text).toMatch(/^holdfast_queue_due_jobs\{queue="slow"\} 1$/m)
+  expect(text).toMatch(/^holdfast_queue_due_jobs\{queue="busy"\} 0$/m)
+  expect(text).toMatch(/^holdfast_queue_oldest_due_seconds\{queue="slow"\} 36\d\d\.\d+$/m)
+  expect(text).toMatch(/^holdfast_queue_workers\{queue="slow"\} 0$/m)
+  expect(text).toMatch(/^holdfast_sessions 1$/m)
+  expect(text).toMatch(/^holdfast_event_group_behind\{group="mailer"\} \d+$/m)
+  expect(text).toMatch(/^holdfast_deliveries_pending 0$/m)
+  await reading.stop()
+  await hf.events.forget('mailer')
+  await query('delete from holdfast.live_job')
+  const later = await hf.metrics()
+  expect(later).not.toContain('group="mailer"')
+  expect(later).not.toContain('queue="slow"')
+})
+
+test('while the database is away the rest is told, and that it is away', async ({ url, open, given }) => {
+  await given.queued({ queue: 'slow' })
+  const wire = await makeWire(url)
+  const hf = await open({ url: wire.url, statementTimeoutMs: 1_000 })
+  expect(await hf.metrics()).toContain('queue="slow"')
+  wire.stall()
+  const away = await hf.metrics()
+  expect(away).toMatch(/^holdfast_up 0$/m)
+  expect(away).not.toContain('queue="slow"')
+  expect(away).not.toMatch(/^holdfast_sessions /m)
+  expect(away).toMatch(/^holdfast_lease_doubts_total 0$/m)
+  wire.reconnect()
+  await until(async () => (await hf.metrics()).includes('\nholdfast_up 1\n'), 'the database is back')
+})
+
+test('an HTTP server counts its requests, waits and listeners, with or without a database', async ({ hf }) => {
+  const meter = makeHttpMeter()
+  meter.answered({ route: '/v1/jobs', method: 'POST', status: 201, ms: 3 })
+  const over = [meter.waits(), meter.waits(), meter.listens()]
+  const before = await meter.text(undefined)
+  expect(before).toMatch(/^holdfast_http_requests_total\{route="\/v1\/jobs",method="POST",status="201"\} 1$/m)
+  expect(before).toMatch(/^holdfast_http_request_seconds_bucket\{le="0.005",route="\/v1\/jobs"\} 1$/m)
+  expect(before).toMatch(/^holdfast_http_waits 2$/m)
+  expect(before).toMatch(/^holdfast_http_listeners 1$/m)
+  expect(before).toMatch(/^holdfast_up 0$/m)
+  expect(faultsIn(before)).toEqual([])
+  for (const end of [...over, ...over]) end()
+  const after = await meter.text(hf)
+  expect(after).toMatch(/^holdfast_http_waits 0$/m)
+  expect(after).toMatch(/^holdfast_http_listeners 0$/m)
+  expect(after).toMatch(/^holdfast_up 1$/m)
 })
 
 test('settles are counted by kind and outcome', async ({ open }) => {

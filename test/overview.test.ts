@@ -173,6 +173,66 @@ test('recovery tells the leader, the bound, and what was revived or refused late
   ])
 })
 
+test('jobs are listed by the time of their submit', async ({ hf, given, query }) => {
+  const [first, second] = [await given.queued(), await given.queued()]
+  const at = async (id: string) => {
+    const [row] = await query<{ ms: number }>(
+      `select ('x' || left(replace($1, '-', ''), 12))::bit(48)::bigint::float8 as ms`,
+      [id],
+    )
+    return new Date(row?.ms as number)
+  }
+  const ids = async (options: { since?: Date; until?: Date; before?: string }) =>
+    (await hf.list(options)).map(({ id }) => id)
+  const past = new Date(Date.now() - 3_600_000)
+  expect(await ids({ since: past })).toEqual([second.id, first.id])
+  expect(await ids({ since: await at(second.id), before: second.id })).toEqual(
+    (await at(first.id)).getTime() === (await at(second.id)).getTime() ? [first.id] : [],
+  )
+  expect(await ids({ until: await at(first.id) })).toEqual([])
+  expect(await ids({ until: new Date(Date.now() + 60_000), before: second.id })).toEqual([first.id])
+  expect(await ids({ until: past, before: second.id })).toEqual([])
+  for (const options of [{ since: 'today' }, { until: new Date(Number.NaN) }, 'all'])
+    await expect(hf.list(options as never)).rejects.toMatchObject({ code: 'option_invalid' })
+})
+
+test('a pulse counts what was submitted, finished and failed since the one before', async ({ hf, given, query }) => {
+  await given.finished()
+  const before = await hf.pulse()
+  expect(before).toMatchObject({ submitted: 0, finished: 0, failed: 0 })
+  await given.finished('succeeded')
+  await given.finished('partial')
+  await given.finished('failed')
+  await given.finished('cancelled')
+  await given.queued()
+  const after = await hf.pulse(before)
+  expect(after).toMatchObject({ submitted: 5, finished: 2, failed: 1 })
+  expect(await hf.pulse(after)).toMatchObject({ seq: after.seq, submitted: 0, finished: 0, failed: 0 })
+  await query(`
+    insert into holdfast.event (type, state, job_id, kind, tenant)
+    select 'job.submitted', 'queued', gen_random_uuid(), 'sample', 'default' from generate_series(1, 70000)`)
+  // more than are looked at: taken for all of the same kind
+  expect((await hf.pulse(after)).submitted).toBe(70_000)
+  await expect(hf.pulse({ seq: -1 } as never)).rejects.toMatchObject({ code: 'option_invalid' })
+  await expect(hf.pulse(7 as never)).rejects.toMatchObject({ code: 'option_invalid' })
+})
+
+test('the backlog of webhooks counts what is to be sent and what was given up', async ({ hf, query }) => {
+  const states = ['pending', 'pending', 'dead', 'delivered']
+  for (const [index, state] of states.entries())
+    await query(
+      `insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
+      values ($1, 'x', 'job.failed', $2, 'lane', $3, '', $4)`,
+      [index, index === 0 ? 'acme' : 'other', state, state === 'pending' ? null : new Date()],
+    )
+  expect(await hf.webhooks.backlog()).toEqual({ pending: 2, dead: 1, isCapped: false })
+  expect(await hf.webhooks.backlog({ tenant: 'acme' })).toEqual({ pending: 1, dead: 0, isCapped: false })
+  await query(`
+    insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
+    select n, 'x', 'job.failed', 'other', 'a lane before the others', 'dead', '', now() from generate_series(100, 100100) as n`)
+  expect(await hf.webhooks.backlog({ tenant: 'acme' })).toMatchObject({ pending: 1, isCapped: true })
+})
+
 test('of revivals and refusals the last twenty are told, the latest first', async ({ hf, query }) => {
   await query(
     `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)

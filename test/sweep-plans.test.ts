@@ -2,6 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { audit } from '#holdfast/audit/audit'
 import { endedSessions, listQueues, livingSessions } from '#holdfast/engine/overview.sql'
+import { tallyEvents } from '#holdfast/engine/pulse.sql'
 import { lastRefusals, lastRevivals } from '#holdfast/engine/recovery.sql'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from '#holdfast/reaper/revive.sql'
 import {
@@ -13,6 +14,7 @@ import {
 } from '#holdfast/reaper/session.sql'
 import { type Statement, textOf } from '#holdfast/store/sql'
 import { openStore } from '#holdfast/store/store'
+import { countDeliveries } from '#holdfast/webhooks/deliveries.sql'
 import { newDatabase } from './fixtures.ts'
 
 // One database for the file: a million queued and a million finished jobs, a few hundred that run, and a few dozen orphans
@@ -54,6 +56,11 @@ const load = [
   ]),
   `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage, session_id)
   select 'job.finished', uuid_at(n), 'kind-' || n % 10, 'default', 1, 0, 1 from generate_series(900001, 1000000) as n`,
+  // what was sent, and among it a few that are to be sent or were given up
+  `alter table holdfast.delivery set (autovacuum_enabled = false)`,
+  `insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
+  select n, 'x', 'job.failed', 'default', 'lane-' || n % 10, state, '', case when state <> 'pending' then now() end
+  from (select n, case n % 1000 when 0 then 'pending' when 1 then 'dead' else 'delivered' end as state from generate_series(1, 100000) as n) as sent`,
   `insert into holdfast.refusal (job_id, attempt, session_id, write)
   select uuid_at(n), 1, 1, 'finish' from generate_series(1, 1000) as n`,
 ]
@@ -144,11 +151,13 @@ const samples: [
   ['refusal.last', (mode) => planOf(lastRefusals, { limit: 20 }, mode), 0],
   // looks at no more than so many jobs of each queue and state, and at few blocks beside them
   ['queue.list', (mode) => planOf(listQueues, { tenant: 'default', most: 100 }, mode), 0],
+  ['event.tally', (mode) => planOf(tallyEvents, { after: 1_000, most: 100 }, mode), 0],
+  ['delivery.count', (mode) => planOf(countDeliveries, { tenant: 'default', most: 100 }, mode), 0],
   ['job.revive', async (mode) => planOf(reviveJobs, { orphans: await orphansOf('session_id > 35') }, mode), 1],
   ['job.quarantine', async (mode) => planOf(quarantineJobs, { orphans: await orphansOf('session_id > 35') }, mode), 0],
 ]
 
-const big = ['live_job', 'finished_job', 'event', 'job_payload']
+const big = ['live_job', 'finished_job', 'event', 'job_payload', 'delivery']
 
 async function costOf(
   name: string,

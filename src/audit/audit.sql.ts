@@ -99,7 +99,7 @@ export const checks = {
       order by job.run_at
       limit 5
     ) as job
-    where session.ended_at is null and session.lease_until > now() and session.wants_wake
+    where session.ended_at is null and session.lease_until > now() and session.wants_wake and session.remote is null
       and not exists (select from holdfast.queue where name = served.queue and paused_at is not null)`,
   ),
   'job-has-payload': check(

@@ -72,8 +72,8 @@ export const addItems = statement<{ is_mine: boolean; is_spoilt: boolean; added:
     from unnest(${p.ids}::uuid[], ${p.inputs}::text[], ${p.keys}::text[], ${p.positions}::int[]) as given (id, input, key, position), parent
   ),
   fresh as (
-    insert into holdfast.job_payload (job_id, input, item_key)
-    select id, input::json, key
+    insert into holdfast.job_payload (job_id, input, item_key, trace)
+    select id, input::json, key, (select trace from holdfast.job_payload where job_id = ${p.fence.id}::uuid)
     from given
     on conflict (job_id) do nothing
     returning job_id

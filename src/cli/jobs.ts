@@ -8,13 +8,15 @@ import { addExamples, addJson, addSettings, clientSettings, configOf } from './f
 import { looks, type StageNames, stageWords, stateWords } from './job-words.ts'
 import { type Cell, table } from './table.ts'
 import { paint, print } from './terminal.ts'
-import { ageWords, parseWhole } from './time-words.ts'
+import { ageWords, parseSince, parseWhole } from './time-words.ts'
 
 interface Flags {
   state?: string
   kind?: string
   tenant?: string
   queue?: string
+  since?: string
+  until?: string
   limit: string
   before?: string
   items?: true
@@ -31,6 +33,8 @@ export function addJobs(program: Command): void {
     .option('--tenant <tenant>', 'Only jobs of this tenant.')
     .option('--queue <queue>', 'Only jobs of this queue.')
     .option('--items', 'The items of fan-outs too.')
+    .option('--since <moment>', 'Only jobs submitted from then on: 2030-01-31T08:00:00Z, or 12h for that long ago.')
+    .option('--until <moment>', 'Only jobs submitted before then.')
     .option('--limit <number>', 'How many, up to 1000.', '20')
     .option('--before <id>', 'Only jobs submitted before this one: the next page.')
     .action((flags: Flags) => listJobs(flags))
@@ -38,7 +42,8 @@ export function addJobs(program: Command): void {
   addExamples(command, [
     ['holdfast jobs', 'the latest 20'],
     ['holdfast jobs --state failed,partial', 'what needs a look'],
-    ['holdfast jobs --kind extract --json', 'for a program'],
+    ['holdfast jobs --kind extract --since 2h', 'of the last two hours'],
+    ['holdfast jobs --queue default --items --json', 'for a program, with the items of fan-outs'],
   ])
 }
 
@@ -54,6 +59,8 @@ async function listJobs(flags: Flags): Promise<void> {
     limit,
     items: flags.items === true,
     ...(flags.state && { state: statesIn(flags.state) }),
+    ...(flags.since && { since: parseSince('--since', flags.since) }),
+    ...(flags.until && { until: parseSince('--until', flags.until) }),
   }
   const { jobs, kinds } = await withClient(config, async (hf) => ({
     jobs: await hf.list(wanted),
@@ -68,7 +75,7 @@ async function listJobs(flags: Flags): Promise<void> {
     jobs.map((job) => rowOf(job, stages.get(job.kind))),
   ))
     print(line)
-  if (next) print(paint('dim', `More: holdfast jobs --before ${next}`))
+  if (next) print(paint('dim', `More: the same with --before ${next}`))
 }
 
 const heads = ['ID', 'KIND', 'STATE', 'STAGE', 'ATTEMPT', 'AGE', 'ERROR']

@@ -17,6 +17,7 @@ import { addServe } from './serve.ts'
 import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
 import { paint } from './terminal.ts'
+import { addTop } from './top.ts'
 import { addWebhooks } from './webhooks.ts'
 import { addWork } from './work.ts'
 import { addWorkChild } from './work-child.ts'
@@ -30,6 +31,7 @@ const commands = [
   addSubmit,
   addJobs,
   addShow,
+  addTop,
   addCancel,
   addRedo,
   addEvents,

@@ -579,7 +579,13 @@ export interface paths {
          */
         get: operations["listSessions"];
         put?: never;
-        post?: never;
+        /**
+         * Open a session
+         * @description One per worker process. Its lease covers all that it claims, and it is found by no other key. With the key of a tenant, it claims only that tenant’s jobs.
+         *
+         *     Needs the scope `work`.
+         */
+        post: operations["openSession"];
         delete?: never;
         options?: never;
         head?: never;
@@ -603,6 +609,138 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/claim": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim jobs
+         * @description Answers as soon as there is one, or with none when the time is over.
+         *
+         *     Needs the scope `work`.
+         */
+        post: operations["claimJobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/heartbeat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Renew the lease
+         * @description With everything that the worker holds. What it has lost is answered, and must be aborted; what it does not know of is given back.
+         *
+         *     Needs the scope `work`.
+         */
+        post: operations["beatSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/progress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report progress
+         * @description How far attempts are, and lines for their timelines.
+         *
+         *     Needs the scope `work`.
+         */
+        post: operations["reportProgress"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/settle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Settle attempts
+         * @description How they ended; what follows from that, the server decides by the rules of the kind. May be sent again if the answer was lost.
+         *
+         *     Needs the scope `work`.
+         */
+        post: operations["settleAttempts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give attempts back
+         * @description Unharmed: it costs no retry.
+         *
+         *     Needs the scope `work`.
+         */
+        post: operations["releaseAttempts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Close a session
+         * @description Gives back whatever it still holds.
+         *
+         *     Needs the scope `work`.
+         */
+        delete: operations["closeSession"];
         options?: never;
         head?: never;
         patch?: never;
@@ -834,7 +972,7 @@ export interface components {
              * @description Stable; see the list of error codes.
              * @enum {string}
              */
-            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "config_invalid" | "database_unreachable" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "internal" | "not_running";
+            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "config_invalid" | "database_unreachable" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "internal" | "not_running";
             /** @description What happened this time, and what to do. */
             detail: string;
             /** @description The X-Request-Id of this request, for whoever reads the logs. */
@@ -1245,6 +1383,156 @@ export interface components {
                 session: number;
                 write: string;
             }[];
+        };
+        OpenedSession: {
+            id: number;
+            leaseMs: number;
+            /** @description How often to send a heartbeat. */
+            heartbeatMs: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            leaseUntil: string;
+        };
+        NewSession: {
+            kinds: {
+                name: string;
+                queue?: string;
+                priority?: number;
+                crashBudget?: number;
+                /** @description Without any: one stage called `run`. */
+                stages?: {
+                    name: string;
+                    /** @description If it fails for good, the job ends partial. */
+                    optional?: boolean;
+                    timeoutMs?: number;
+                    retries?: number;
+                    backoff?: {
+                        baseMs?: number;
+                        factor?: number;
+                        maxMs?: number;
+                    };
+                }[];
+            }[];
+            host?: string;
+            pid?: number;
+            concurrency?: number;
+            /** @description How long the worker is taken for alive after its last heartbeat. */
+            leaseMs?: number;
+        };
+        Attempt: {
+            /**
+             * Format: uuid
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            attempt: number;
+            kind: string;
+            queue: string;
+            tenant: string;
+            /** @description The name of the stage to run. */
+            stage: string;
+            /** @description Any JSON. */
+            input?: unknown;
+            /** @description What the earlier stages returned, by their names. */
+            outputs: {
+                [key: string]: unknown;
+            };
+            timeoutMs: number;
+            /**
+             * Format: date-time
+             * @description When the attempt is taken for hung and given to another worker.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            deadlineAt: string;
+            failures: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            submittedAt: string;
+            traceparent: string | null;
+        };
+        Written: {
+            results: {
+                /**
+                 * Format: uuid
+                 * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                 */
+                id: string;
+                attempt: number;
+                /** @enum {string} */
+                result: "written" | "lease_lost";
+            }[];
+        };
+        Report: {
+            /**
+             * Format: uuid
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            attempt: number;
+            done?: number;
+            total?: number;
+            note?: string;
+            /** @description Lines for the timeline of the job. */
+            log?: {
+                message: string;
+                data?: {
+                    [key: string]: unknown;
+                };
+            }[];
+        };
+        Settled: {
+            results: {
+                /**
+                 * Format: uuid
+                 * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                 */
+                id: string;
+                attempt: number;
+                /** @enum {string} */
+                result: "settled" | "lease_lost";
+            }[];
+        };
+        Outcome: {
+            /**
+             * Format: uuid
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            attempt: number;
+            /** @enum {string} */
+            outcome: "succeeded";
+            /** @description Any JSON. */
+            output?: unknown;
+        } | {
+            /**
+             * Format: uuid
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            attempt: number;
+            /** @enum {string} */
+            outcome: "failed";
+            error: {
+                message: string;
+                /** @enum {string} */
+                code?: "handler_failed" | "permanent" | "timeout" | "input_invalid";
+                /** @description Whether no retry can help. */
+                isPermanent?: boolean;
+                stack?: string;
+            };
+        } | {
+            /**
+             * Format: uuid
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            attempt: number;
+            /** @enum {string} */
+            outcome: "released";
         };
         Group: {
             name: string;
@@ -2232,6 +2520,32 @@ export interface operations {
             };
         };
     };
+    openSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSession"];
+            };
+        };
+        responses: {
+            /** @description The session. */
+            201: {
+                headers: {
+                    /** @description Where it is. */
+                    location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenedSession"];
+                };
+            };
+        };
+    };
     getRecovery: {
         parameters: {
             query?: never;
@@ -2249,6 +2563,201 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Recovery"];
                 };
+            };
+        };
+    };
+    claimJobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Default: 1. */
+                    most?: number;
+                    /** @description Default: 0. */
+                    waitMs?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description What it has to run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        attempts: components["schemas"]["Attempt"][];
+                    };
+                };
+            };
+        };
+    };
+    beatSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    held: {
+                        /**
+                         * Format: uuid
+                         * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                         */
+                        id: string;
+                        attempt: number;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description The lease stands. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: date-time
+                         * @example 2026-01-31T12:00:00.000Z
+                         */
+                        leaseUntil: string;
+                        lost: {
+                            /**
+                             * Format: uuid
+                             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                             */
+                            id: string;
+                            attempt: number;
+                            /** @enum {string} */
+                            reason: "cancelled" | "lease_lost";
+                        }[];
+                    };
+                };
+            };
+        };
+    };
+    reportProgress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    reports: components["schemas"]["Report"][];
+                };
+            };
+        };
+        responses: {
+            /** @description What became of each. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Written"];
+                };
+            };
+        };
+    };
+    settleAttempts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    outcomes: components["schemas"]["Outcome"][];
+                };
+            };
+        };
+        responses: {
+            /** @description What became of each. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settled"];
+                };
+            };
+        };
+    };
+    releaseAttempts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    attempts: {
+                        /**
+                         * Format: uuid
+                         * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                         */
+                        id: string;
+                        attempt: number;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description What became of each. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settled"];
+                };
+            };
+        };
+    };
+    closeSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is closed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

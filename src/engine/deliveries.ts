@@ -3,6 +3,7 @@ import { type DeliveryState, isDeliveryState } from '../job/delivery-state.ts'
 import { type JobId, parseJobId } from '../job/id.ts'
 import type { Runner } from '../store/store.ts'
 import {
+  countDeliveries,
   type DeliveryRow,
   getDelivery,
   listDeliveries,
@@ -51,9 +52,20 @@ export interface DeliveryOptions extends TenantScope {
   limit?: number
 }
 
+/** How much is to be sent. */
+export interface Backlog {
+  pending: number
+  /** Given up; `replayAll` sends them once more. */
+  dead: number
+  /** Whether there were too many to count: the numbers are then the least that there are. */
+  isCapped: boolean
+}
+
 /** What was sent by webhooks, and what is still to be sent. */
 export interface Deliveries {
   deliveries(options?: DeliveryOptions): Promise<Delivery[]>
+  /** How many are to be sent, and how many were given up. */
+  backlog(scope?: TenantScope): Promise<Backlog>
   /** One delivery with its body, exactly as it is sent. Throws delivery_not_found. */
   delivery(id: string, scope?: TenantScope): Promise<Delivery & { body: string }>
   /** Sends an ended delivery once more, under its own id. Throws delivery_pending while it is still to be sent. */
@@ -62,6 +74,7 @@ export interface Deliveries {
   replayAll(options?: TenantScope & { endpoint?: string; since?: Date; state?: 'dead' | 'delivered' }): Promise<number>
 }
 
+const mostCounted = 100_000
 const nobody = '00000000-0000-0000-0000-000000000000'
 
 /** Makes the deliveries of an engine. */
@@ -79,6 +92,10 @@ export function makeDeliveries(store: Runner): Deliveries {
         limit: limitOf(limit),
       }
       return (await store.run(listDeliveries, filter)).map(deliveryOf)
+    },
+    async backlog({ tenant } = {}) {
+      const [row] = await store.run(countDeliveries, { tenant: textOf('tenant', tenant), most: mostCounted })
+      return { pending: row?.pending ?? 0, dead: row?.dead ?? 0, isCapped: row?.is_capped === true }
     },
     async delivery(id, { tenant } = {}) {
       const [row] = await store.run(getDelivery, { id: deliveryId(id), tenant: textOf('tenant', tenant) })

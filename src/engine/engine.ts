@@ -13,6 +13,7 @@ import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
+import type { Remote } from '../worker/remote.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
 import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
 import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
@@ -24,7 +25,10 @@ import { type Metrics, makeMetrics } from './metrics.ts'
 import { pauseQueue, stateOf } from './read.sql.ts'
 import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
+import { makeEngineRemote } from './remote.ts'
 import { makeResults } from './results.ts'
+import { makeScrape } from './scrape.ts'
+import { inSubmit } from './span.ts'
 import { makeWebhooks, type Webhooks } from './webhooks.ts'
 import { makeWorking, type Working, type WorkOptions } from './work.ts'
 
@@ -56,6 +60,8 @@ export interface Holdfast extends Reads {
   readonly webhooks: Webhooks
   /** Barriers of their own, for executions that another system owns. */
   readonly barrier: Barriers
+  /** For workers that are not connected to the database: what a server does in their name. */
+  readonly remote: Remote
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
   cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
@@ -75,7 +81,7 @@ export interface Holdfast extends Reads {
   audit(options?: { latest?: number | null }): Promise<Audit>
   /** Answers if the database does and has the schema that this program knows; throws what is wrong otherwise. */
   ready(): Promise<void>
-  /** What this process counted, in the text format of Prometheus. */
+  /** What this process counted, and what the database tells of queues, sessions, groups and deliveries, in the text format of Prometheus. */
   metrics(): Promise<string>
   /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
   close(): Promise<void>
@@ -109,13 +115,14 @@ export interface Reaping {
 
 /** Makes Holdfast of its parts: the one place where adapters meet rooms. */
 export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'deliverer'>): Holdfast {
-  const shared = { ...given, metrics: makeMetrics(), wakeups: makeEngineWakeups(given) }
+  const shared = { ...given, metrics: makeMetrics('process', 'database'), wakeups: makeEngineWakeups(given) }
   const deliverer = makeDeliverer(shared, shared.wakeups)
   const parts: EngineParts = { ...shared, deliverer }
   const { store, config, log } = parts
   const submitter = makeSubmitter(store, config.batchSize)
   const { idle: arrivalsDone, ...barrier } = makeBarriers(parts)
   const results = makeResults(store, (error) => log.warn({ err: error }, 'could not look for results'))
+  const { stop: stopRemote, ...remote } = makeEngineRemote(parts, () => results.nudge())
   const working = new Set<{ stop(): Promise<void> }>()
   const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, store, results })
 
@@ -124,10 +131,12 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     input: InputOf<J>,
     { tx, ...how }: SubmitHow = {},
   ): Promise<Handle<J>> {
-    const prepared = await prepare(config, known(job), input, how, await deliverer.forJob(how))
-    const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
-    const submitted = first as { id: JobId; isNew: boolean }
-    return handle<J>(submitted.id, submitted.isNew)
+    return inSubmit(job, how.traceparent, async (trace) => {
+      const prepared = await prepare(config, known(job), input, { ...how, ...trace(how) }, await deliverer.forJob(how))
+      const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
+      const submitted = first as { id: JobId; isNew: boolean }
+      return handle<J>(submitted.id, submitted.isNew)
+    })
   }
 
   async function submitMany<J extends AnyJob>(
@@ -145,13 +154,17 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     all: readonly ({ job: AnyJob; input: unknown } & SubmitOptions)[],
     tx?: Queryable,
   ): Promise<Handle<AnyJob>[]> {
-    const prepared: PreparedJob[] = []
-    for (const { job, input, ...how } of all)
-      prepared.push(await prepare(config, known(job), input, how, await deliverer.forJob(how)))
-    const submitted = tx
-      ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
-      : await submitter.submitMany(prepared)
-    return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
+    const [first] = all
+    if (!first) return []
+    return inSubmit(first.job, first.traceparent, async (trace) => {
+      const prepared: PreparedJob[] = []
+      for (const { job, input, ...how } of all)
+        prepared.push(await prepare(config, known(job), input, { ...how, ...trace(how) }, await deliverer.forJob(how)))
+      const submitted = tx
+        ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
+        : await submitter.submitMany(prepared)
+      return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
+    })
   }
 
   /** Whether there is no such job or it can't do that now is asked only after the write: before it, the answer may change. */
@@ -181,7 +194,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   }
 
   async function close(): Promise<void> {
-    await Promise.all([...working].map((one) => one.stop()))
+    await Promise.all([stopRemote(), ...[...working].map((one) => one.stop())])
     await Promise.all([submitter.idle(), arrivalsDone()])
     await results.stop()
     await deliverer.close()
@@ -191,13 +204,16 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
 
   let closing: Promise<void> | undefined
   const events = makeEvents(parts, begin)
+  const reads = makeReads(parts)
+  const webhooks = makeWebhooks(parts)
   return {
-    ...makeReads(parts),
+    ...reads,
     events,
-    webhooks: makeWebhooks(parts),
+    webhooks,
     config,
     url: parts.url,
     barrier,
+    remote,
     submit,
     submitMany,
     submitMixed: (all) => submitMixed(all),
@@ -233,7 +249,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
     reclaim: (child) => reclaimChild(parts, child),
     ready: () => checkSchema(store),
-    metrics: () => parts.metrics.text(),
+    metrics: makeScrape(parts.metrics, { reads, events, webhooks }),
     close: () => {
       closing ??= close()
       return closing

@@ -88,6 +88,8 @@ export interface WatchOptions {
   /** Behind by more places than this, the rest is passed over. */
   mostBehind?: number
   onSkipped?: (count: number) => void
+  /** How often to look; only groups are woken. Default: each second. */
+  pollMs?: number
 }
 
 /** The log of changes. */
@@ -213,6 +215,7 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
         signal: options.signal ?? new AbortController().signal,
         mostBehind: options.mostBehind ?? Number.POSITIVE_INFINITY,
         onSkipped: options.onSkipped ?? (() => {}),
+        pollMs: options.pollMs ?? 1_000,
       })
     },
   }

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors/errors.ts'
 import { type AnyJob, isName } from '../job/define.ts'
-import { type JobId, parseJobId } from '../job/id.ts'
+import { firstIdAt, type JobId, parseJobId } from '../job/id.ts'
 import { isState, type State } from '../job/machine.ts'
 import type { ListFilter } from './read.sql.ts'
 
@@ -12,6 +12,9 @@ export interface ListOptions {
   state?: State | State[]
   /** Whether the items of fan-outs are listed too. Default: no. */
   items?: boolean
+  /** Only jobs submitted from this moment on, and only those before that one, by the clocks of their submitters. */
+  since?: Date
+  until?: Date
   /** Only jobs submitted before this one: the last id of the page before. */
   before?: string
   /** Default 50, at most 1000. */
@@ -92,7 +95,9 @@ export function placeOf(option: string, place: number): number {
 }
 
 /** What to list, checked. */
-export function filterOf({ kind, queue, tenant, state, items = false, before, limit = 50 }: ListOptions): ListFilter {
+export function filterOf(options: ListOptions): ListFilter {
+  mustBeObject('options of list', options)
+  const { kind, queue, tenant, state, items = false, since, until, before, limit = 50 } = options
   const states = state === undefined ? null : [state].flat()
   const odd = states?.find((word) => !isState(word))
   if (odd !== undefined) throw new HoldfastError('option_invalid', `${JSON.stringify(odd)} is not a state of a job.`)
@@ -102,7 +107,15 @@ export function filterOf({ kind, queue, tenant, state, items = false, before, li
     tenant: textOf('tenant', tenant),
     states,
     hasItems: items === true,
-    before: before === undefined ? null : idOf(before),
+    before: earliest(
+      before === undefined ? undefined : idOf(before),
+      until === undefined ? undefined : firstIdAt(timeOf('until', until)),
+    ),
+    from: since === undefined ? null : firstIdAt(timeOf('since', since)),
     limit: limitOf(limit, 1000),
   }
+}
+
+function earliest(...ids: (string | undefined)[]): string | null {
+  return ids.filter((id) => id !== undefined).sort()[0] ?? null
 }

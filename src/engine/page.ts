@@ -1,19 +1,10 @@
-import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
 import { isFinal, type State } from '../job/machine.ts'
 import type { Runner } from '../store/store.ts'
-import { filterOf, type ListOptions, timeOf } from './given.ts'
+import { filterOf, type ListOptions } from './given.ts'
 import { type JobSummary, summaryOf } from './job.ts'
 import { type PageFilter, pages } from './page.sql.ts'
 import type { JobRow } from './read.sql.ts'
-
-/** Which jobs to page through. */
-export interface PageOptions extends ListOptions {
-  /** Only jobs submitted at this time or later. */
-  since?: Date
-  /** Only jobs submitted before this time. */
-  until?: Date
-}
 
 /** A page of jobs, the latest first. It may be short, even empty, although more comes: only `next` tells. */
 export interface Page {
@@ -26,15 +17,17 @@ const mostRows = 5_000
 const lowest = '00000000-0000-0000-0000-000000000000'
 const highest = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** One page. Which rows can fit decides where it looks: live ones, ended ones, or only those that went wrong. */
-export async function pageOf(store: Runner, { since, until, ...options }: PageOptions): Promise<Page> {
+/** One page. Most are full after a few rows; only for one that is not, many are looked at. */
+export async function pageOf(store: Runner, options: ListOptions): Promise<Page> {
+  const limit = filterOf(options).limit
+  const first = await lookFor(store, options, Math.min(mostRows, 2 * limit + 50))
+  return first.next === null || first.jobs.length === limit ? first : lookFor(store, options, mostRows)
+}
+
+/** Which rows can fit decides where it looks: live ones, ended ones, or only those that went wrong. */
+async function lookFor(store: Runner, options: ListOptions, most: number): Promise<Page> {
   const given = filterOf(options)
-  const filter: PageFilter = {
-    ...given,
-    below: least(given.before ?? highest, until ? idAt(timeOf('until', until)) : highest),
-    from: since ? idAt(timeOf('since', since)) : lowest,
-    most: mostRows,
-  }
+  const filter: PageFilter = { ...given, below: given.before ?? highest, from: given.from ?? lowest, most }
   const found = await Promise.all(scansOf(filter).map((statement) => store.run(statement, filter)))
   const rows = found.flat()
   const reached = rows.map((row) => row.reached).reduce(highestOf, null)
@@ -60,15 +53,4 @@ function scansOf({ states, tenant }: PageFilter) {
 function highestOf(a: string | null, b: string | null): string | null {
   if (a === null || b === null) return a ?? b
   return a > b ? a : b
-}
-
-function least(a: string, b: string): string {
-  return a < b ? a : b
-}
-
-/** The lowest id that a job submitted at this time can have: ids begin with the milliseconds. */
-function idAt(time: Date): string {
-  if (time.getTime() < 0) throw new HoldfastError('option_invalid', 'Times before 1970 are before every job.')
-  const hex = time.getTime().toString(16).padStart(12, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
 }

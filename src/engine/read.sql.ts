@@ -71,6 +71,8 @@ export interface ListFilter {
   hasItems: boolean
   /** Only jobs submitted before this one. */
   before: string | null
+  /** Only jobs with this id, or submitted after it. */
+  from: string | null
   limit: number
 }
 
@@ -86,6 +88,7 @@ export const listJobs = statement<JobRow>()('job.list', (p: ListFilter) => {
       and (${p.states}::text[] is null or job.state = any(${p.states}::text[]))
       and (${p.hasItems}::boolean or job.barrier_id is null)
       and job.id < coalesce(${p.before}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+      and job.id >= coalesce(${p.from}::uuid, '00000000-0000-0000-0000-000000000000'::uuid)
     order by job.id desc
     limit ${p.limit}
   )`

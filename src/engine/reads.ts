@@ -13,7 +13,8 @@ import {
 import { filterOf, idOf, type ListOptions, limitOf, mustBeObject, placeOf, textOf } from './given.ts'
 import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
 import type { RegisteredKind } from './kinds.ts'
-import { type Page, type PageOptions, pageOf } from './page.ts'
+import { type Page, pageOf } from './page.ts'
+import { type Pulse, pulseOf } from './pulse.ts'
 import { type Queue, queuesOf } from './queues.ts'
 import { getJob, jobTimeline, listJobs, listKinds, stateOf } from './read.sql.ts'
 import { type Recovery, recoveryOf } from './recovery.ts'
@@ -35,7 +36,7 @@ export interface Reads {
   state(id: string, scope?: { tenant?: string }): Promise<State | null>
   list(options?: ListOptions): Promise<JobSummary[]>
   /** A page of jobs, which looks at a bounded number of rows however deep it is and whatever it asks for. */
-  page(options?: PageOptions): Promise<Page>
+  page(options?: ListOptions): Promise<Page>
   /** What happened to a job, oldest first. */
   timeline(id: string, options?: TimelineOptions): Promise<TimelineEvent[]>
   /** How far the fan-outs of a job are, by stage. */
@@ -52,6 +53,8 @@ export interface Reads {
   sessions(options?: SessionOptions): Promise<Session[]>
   /** Who runs the clockwork, within what bound lost jobs move again, and what was revived or refused lately. */
   recovery(): Promise<Recovery>
+  /** How much has happened since an earlier pulse; without one, only the place from which the next one counts. */
+  pulse(since?: Pulse): Promise<Pulse>
 }
 
 /** Makes the reads of an engine. */
@@ -86,5 +89,6 @@ export function makeReads({ store, config }: { store: Store; config: Config }): 
     queues: async (options = {}) => queuesOf(store, options),
     sessions: async (options = {}) => sessionsOf(store, options),
     recovery: () => recoveryOf(store, config),
+    pulse: (since) => pulseOf(store, since),
   }
 }

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { JobId } from '../job/id.ts'
 import { currentLeader, type LeaderRow } from '../leader/leader.sql.ts'
 import { boundOf, ladder, type Rung } from '../reaper/bound.ts'
+import { findAbandoned, findHung } from '../reaper/revive.sql.ts'
 import type { Runner } from '../store/store.ts'
 import { lastRefusals, lastRevivals } from './recovery.sql.ts'
 
@@ -47,17 +48,22 @@ export interface Recovery {
   /** The latest moment at which any lost job moves again, by the settings of this process. */
   boundMs: number
   ladder: Rung[]
+  /** Attempts that have lost their workers and were not moved on yet; at most 1000 are counted. */
+  orphans: number
   /** The last 20 of each. */
   revivals: Revival[]
   refusals: Refusal[]
 }
 
 const most = 20
+const mostOrphans = 1_000
 
 /** How lost work is found, and what was found lately. */
 export async function recoveryOf(store: Runner, config: Config): Promise<Recovery> {
-  const [leaders, revivals, refusals] = await Promise.all([
+  const [leaders, abandoned, hung, revivals, refusals] = await Promise.all([
     store.run(currentLeader, {}),
+    store.run(findAbandoned, { limit: mostOrphans }),
+    store.run(findHung, { limit: mostOrphans }),
     store.run(lastRevivals, { limit: most }),
     store.run(lastRefusals, { limit: most }),
   ])
@@ -65,6 +71,7 @@ export async function recoveryOf(store: Runner, config: Config): Promise<Recover
     leader: leaders[0] ? leaderOf(leaders[0]) : null,
     boundMs: boundOf(config),
     ladder: ladder(config),
+    orphans: Math.min(mostOrphans, abandoned.length + hung.length),
     revivals: revivals.map(({ seq: _seq, job_id, ...row }) => ({ ...row, job: job_id as JobId })),
     refusals: refusals.map(({ job_id, session_id, ...row }) => ({ ...row, job: job_id as JobId, session: session_id })),
   }

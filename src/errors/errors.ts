@@ -51,6 +51,11 @@ export const errorCodes = {
     status: 500,
     meaning: 'A stored secret cannot be unsealed, because the secret key is missing or another one.',
   },
+  session_not_found: { status: 404, meaning: 'There is no session of a remote worker with that id.' },
+  session_ended: {
+    status: 410,
+    meaning: 'The session was ended, and all its attempts were given away; open a new one.',
+  },
   config_invalid: { status: 500, meaning: 'A setting, or the relation of two settings, is wrong.' },
   database_unreachable: { status: 503, meaning: 'The database cannot be reached or refuses us.' },
   database_unsupported: { status: 500, meaning: 'The database server is too old.' },

@@ -20,20 +20,22 @@ export interface TailOptions {
   /** Cuts a long backlog short: told how many numbers of the log were passed over. */
   mostBehind: number
   onSkipped: (count: number) => void
+  /** How often to look if nothing wakes it. */
+  pollMs: number
 }
 
 const batch = 500
 const windowSize = 20_000
-const pollMs = 1_000
 
 /** The events of the log in order, from a place on, without a group: nobody remembers how far it came. */
 export async function* tail(store: Runner, wakeups: Wakeups, options: TailOptions): AsyncGenerator<LogEvent> {
-  const { signal, follows, types, tenant, jobId } = options
+  const { signal, follows, types, tenant, jobId, pollMs } = options
   const tide = makeTide(store)
   let woken = new AbortController()
   const unhear = follows ? wakeups.hear(() => woken.abort()) : undefined
   try {
-    const now = await endOf(tide)
+    // whoever follows from a place on needs no end, and waits for nobody who still writes
+    const now = follows && options.after !== null ? 0 : await endOf(tide)
     let after = options.after ?? (await startOf(store, now, options))
     let { safe, top } = await tide.look()
     // whoever only looks back sees what is there, and waits for nobody who still writes

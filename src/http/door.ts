@@ -1,4 +1,5 @@
 import type { Holdfast } from '../engine/engine.ts'
+import type { HttpMeter } from '../engine/http-meter.ts'
 import { registeredKind, unknownKind } from '../engine/kinds.ts'
 import type { Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
@@ -14,6 +15,7 @@ export interface Door {
   engine(): Holdfast
   keyring: Keyring
   limits: Limits
+  meter: HttpMeter
   live: Live
   seal: Seal
   kinds: Kinds

@@ -7,6 +7,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
 import type { Config } from '../config/config.ts'
 import type { Holdfast } from '../engine/engine.ts'
+import { makeHttpMeter } from '../engine/http-meter.ts'
 import type { Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
@@ -51,6 +52,7 @@ export function makeHttp(options: HttpOptions): Http {
     engine,
     keyring: makeKeyring(() => engine().keys, needsKey),
     limits: makeLimits({ perSecond: config.httpRate, waits: config.httpWaits }),
+    meter: makeHttpMeter(),
     live: makeLive(engine, (error) => log.warn({ err: error }, 'the live view could not read; it goes on')),
     seal: makeSeal(() => engine().keys.doorSecret()),
     kinds: makeKinds(engine, jobs),
@@ -66,12 +68,14 @@ export function makeHttp(options: HttpOptions): Http {
   for (const one of operations) {
     const limit = mostBytes(config, one.bodySize ?? 'small')
     app.on(one.method.toUpperCase(), one.path.replace(/\{(\w+)\}/g, ':$1'), (c) =>
-      answer(door, c.req.raw, () => serve(door, one, c.req.raw, c.req.param() as Record<string, string>, limit)),
+      answer(door, c.req.raw, one.path, () =>
+        serve(door, one, c.req.raw, c.req.param() as Record<string, string>, limit),
+      ),
     )
   }
   addPages(app, door, documentOf(app, config), answer)
-  app.notFound((c) => answer(door, c.req.raw, () => Promise.reject(nothingThere(c.req.method, c.req.path))))
-  app.onError((error, c) => answer(door, c.req.raw, () => Promise.reject(error)))
+  app.notFound((c) => answer(door, c.req.raw, 'none', () => Promise.reject(nothingThere(c.req.method, c.req.path))))
+  app.onError((error, c) => answer(door, c.req.raw, 'none', () => Promise.reject(error)))
   const noting = setInterval(() => void door.keyring.noteUses().catch(() => {}), 60_000).unref()
   return {
     fetch: (request, env) => app.fetch(request, env as object),
@@ -165,8 +169,9 @@ function nothingThere(method: string, path: string): HoldfastError {
 }
 
 /** Gives an answer what every answer has, and turns whatever is thrown into a problem. */
-async function answer(door: Door, request: Request, give: () => Promise<Response>): Promise<Response> {
+async function answer(door: Door, request: Request, route: string, give: () => Promise<Response>): Promise<Response> {
   const requestId = requestIdOf(request)
+  const sinceMs = performance.now()
   let response: Response
   try {
     response = await give()
@@ -180,12 +185,21 @@ async function answer(door: Door, request: Request, give: () => Promise<Response
   }
   // HEAD is answered without the body: a stream that nobody will read must not wait for a reader
   if (request.method === 'HEAD') await response.body?.cancel()
+  door.meter.answered({
+    route,
+    method: methods.has(request.method) ? request.method : 'other',
+    status: response.status,
+    ms: performance.now() - sinceMs,
+  })
   for (const [name, value] of everyAnswer) response.headers.set(name, value)
   response.headers.set('x-request-id', requestId)
   const trace = request.headers.get('traceparent')
   if (trace !== null && traceShape.test(trace)) response.headers.set('traceparent', trace)
   return response
 }
+
+/** Others are counted as one, or anybody could make series without end. */
+const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'])
 
 const traceShape = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 

@@ -29,6 +29,8 @@ interface Listener {
 }
 
 const mostHeld = 10_000
+/** One look of one server for all its listeners. */
+const pollMs = 100
 
 /** Makes the live view of an engine. It reads only while somebody listens. */
 export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => void): Live {
@@ -54,7 +56,7 @@ export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => 
     async function read(): Promise<void> {
       while (!ending.signal.aborted) {
         try {
-          for await (const event of engine().events.watch({ after: at, signal: ending.signal })) {
+          for await (const event of engine().events.watch({ after: at, signal: ending.signal, pollMs })) {
             at = event.seq
             safeAt = event.seq
             for (const listener of listeners) listener.push(event)

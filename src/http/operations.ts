@@ -5,6 +5,7 @@ import { eventOperations } from './routes/events.ts'
 import { groupOperations } from './routes/groups.ts'
 import { jobOperations } from './routes/jobs.ts'
 import { keyOperations, operateOperations } from './routes/operate.ts'
+import { remoteOperations } from './routes/remote.ts'
 import { submitOperations } from './routes/submit.ts'
 import { webhookOperations } from './routes/webhooks.ts'
 
@@ -17,6 +18,7 @@ export const operations: readonly Operation[] = [
   ...webhookOperations,
   ...deliveryOperations,
   ...operateOperations,
+  ...remoteOperations,
   ...groupOperations,
   ...keyOperations,
 ]

@@ -14,7 +14,7 @@ export function addPages(app: OpenAPIHono, door: Door, document: object, answer:
   const html = docsPage(document)
   const loop = loopHeartbeat()
   const page = (path: string, give: (request: Request) => Promise<Response>) =>
-    app.get(path, (c: Context) => answer(door, c.req.raw, () => give(c.req.raw)))
+    app.get(path, (c: Context) => answer(door, c.req.raw, path, () => give(c.req.raw)))
   page('/', async () => json(200, { name: 'holdfast', version, docs: '/docs', openapi: '/openapi.json' }))
   page('/openapi.json', async (request) => answerTagged(request, document))
   page('/docs', async () => new Response(html, { headers: { 'content-type': 'text/html; charset=utf-8' } }))
@@ -29,12 +29,20 @@ export function addPages(app: OpenAPIHono, door: Door, document: object, answer:
   page('/metrics', async (request) => {
     mustHave(await door.keyring.callerOf(request), 'read', true)
     const type = 'text/plain; version=0.0.4; charset=utf-8'
-    return new Response(await door.engine().metrics(), { headers: { 'content-type': type } })
+    return new Response(await door.meter.text(engineOf(door)), { headers: { 'content-type': type } })
   })
 }
 
 /** Gives an answer what every answer has. */
-type Answering = (door: Door, request: Request, give: () => Promise<Response>) => Promise<Response>
+type Answering = (door: Door, request: Request, route: string, give: () => Promise<Response>) => Promise<Response>
+
+function engineOf(door: Door) {
+  try {
+    return door.engine()
+  } catch {
+    return undefined // none yet, which the metrics say
+  }
+}
 
 /** Whether this server can do its work: the database answers, and its schema is the one that this program knows. */
 async function readiness(door: Door): Promise<{ isReady: boolean; reason: string | null }> {

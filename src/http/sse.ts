@@ -7,6 +7,7 @@ const pingMs = 15_000
 interface Streaming {
   events: AsyncGenerator<LogEvent>
   show(event: LogEvent): Promise<object>
+  /** Told when it is over, whoever ended it; must end the events, too. */
   onEnd(): void
 }
 
@@ -14,7 +15,7 @@ interface Streaming {
 export function stream({ events, show, onEnd }: Streaming): Response {
   let ping: NodeJS.Timeout | undefined
   let room: () => void = () => {}
-  let isLeft = false
+  let isGone = false
   const end = () => {
     clearInterval(ping)
     onEnd()
@@ -45,17 +46,15 @@ export function stream({ events, show, onEnd }: Streaming): Response {
           () => (controller.desiredSize ?? 0) > 0 && controller.enqueue(encoder.encode(': still here\n\n')),
           pingMs,
         )
-        // a stream that its client has left is closed already, and to close it once more would throw where nobody catches
         write(controller).then(
-          () => isLeft || controller.close(),
-          (error) => isLeft || controller.error(error),
+          () => isGone || controller.close(),
+          (error) => isGone || controller.error(error),
         )
       },
       pull: () => room(),
-      async cancel() {
-        isLeft = true
+      cancel() {
+        isGone = true
         end()
-        await events.return(undefined)
       },
     },
     new ByteLengthQueuingStrategy({ highWaterMark: 65_536 }),

@@ -26,6 +26,7 @@ export function appliedHeader(waitMs: number | undefined): Record<string, string
 export async function waitFor(given: Given, id: string, waitMs: number | undefined): Promise<void> {
   if (waitMs === undefined || waitMs === 0) return
   const done = given.door.limits.wait(given.caller)
+  const counted = given.door.meter.waits()
   try {
     await given.hf.handle(id).result({ timeout: waitMs, signal: given.signal })
   } catch (error) {
@@ -34,6 +35,7 @@ export async function waitFor(given: Given, id: string, waitMs: number | undefin
     if (!(error instanceof HoldfastError) || !endings.has(error.code)) throw error
   } finally {
     done()
+    counted()
   }
 }
 

@@ -15,6 +15,12 @@ export function parseJobId(word: string): JobId | null {
   return shape.test(word) ? (word.toLowerCase() as JobId) : null
 }
 
+/** The lowest id that a job submitted at that time or later can have. */
+export function firstIdAt(at: Date): JobId {
+  const time = Math.max(0, at.getTime()).toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000` as JobId
+}
+
 /** The right to write about one attempt of a job: whoever holds a lower number than the row was overtaken. */
 export interface Fence {
   readonly id: JobId

@@ -10,7 +10,8 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
     because: 'It reads for a person who asks, or writes about API keys, which no job depends on.',
   },
   {
-    matches: /^(leader\.current|event\.(oldest_writer|revivals)|queue\.list|session\.(living|ended)|refusal\.last)$/,
+    matches:
+      /^(leader\.current|event\.(oldest_writer|revivals|tally)|queue\.list|session\.(living|ended)|refusal\.last|delivery\.count)$/,
     because: 'It only reads, for a person who asks.',
   },
 ]

@@ -102,6 +102,8 @@ async function runIn(yard: Yard, scenario: Scenario, cell: Cell): Promise<CellOu
     wrongs,
   })
   const recovery = struck ? await struck.catch((error) => void wrongs.push(messageOf(error))) : undefined
+  // a remote worker has no lock that could go before its lease
+  if (recovery?.isRemote) boundMs = Math.max(boundMs, boundFor('lease ran out'))
   if (recovery?.hasCursors) boundMs = Math.max(boundMs, readerBoundMs)
   if (recovery && recovery.tookMs - recovery.starvedMs > boundMs)
     delays.push(
@@ -124,6 +126,8 @@ interface Recovery {
   starvedMs: number
   /** Whether cursors were hit. */
   hasCursors: boolean
+  /** Whether a remote worker was hit. */
+  isRemote: boolean
 }
 
 async function struckBy(yard: Yard, fault: FaultName, on: Case, sprung: Sprung, database: string): Promise<Recovery> {
@@ -138,7 +142,7 @@ async function struckBy(yard: Yard, fault: FaultName, on: Case, sprung: Sprung, 
     event === undefined ? undefined : untilSentAgain(on, event, sprung.post.member.pid, finalMs),
   )
   const recovered = Promise.all([untilMoved(on, fault, hit), resent]).then(
-    () => ({ ...watch.stop(), hasCursors: hit.cursors.length > 0 }),
+    () => ({ ...watch.stop(), hasCursors: hit.cursors.length > 0, isRemote: sprung.post.role === 'remote' }),
     (error) => {
       watch.stop()
       throw error

@@ -32,6 +32,7 @@ const endings: Record<string, string> = {
   flawed: 'partial',
   spoilt: 'failed',
   drawn: 'cancelled',
+  'afar-usable': 'partial',
 }
 
 /** How a job has to end; undefined if that depends on who was first. */

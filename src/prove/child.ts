@@ -7,6 +7,7 @@ import { HoldfastError, messageOf } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
 import { isConnectionError } from '../store/connection.ts'
 import { migrate } from '../store/migrate.ts'
+import { afarKinds, workFromAfar } from './afar.ts'
 import { carryOutOnBus } from './bus-orders.ts'
 import { proverKinds } from './kinds.ts'
 import type { Answer, BarrierOrder, News, Order } from './orders.ts'
@@ -19,6 +20,7 @@ const supervisor = 'holdfast-prove'
 const tell = (news: News) => process.send?.(news)
 let kinds: Record<string, AnyJob> = {}
 let hf: Holdfast | undefined
+let afar: { stop(): Promise<void> } | undefined
 
 process.on('message', (message: { id: number; order: Order }) => {
   void carryOut(message.order)
@@ -40,6 +42,8 @@ async function carryOut(order: Order): Promise<string[]> {
     case 'start':
       return start(order)
     case 'stop':
+      await afar?.stop()
+      afar = undefined
       await hf?.close()
       hf = undefined
       return []
@@ -95,6 +99,7 @@ async function start({ role, url, settings, module }: Extract<Order, { do: 'star
     role === 'worker' ? { [ownerName]: proverOwner((marked) => tell({ marked })) } : {}
   hf = await connect({ ...settings, url, jobs: Object.values(kinds), supervisor, owners })
   if (role === 'worker') await hf.work()
+  if (role === 'remote') afar = workFromAfar(hf, told)
   if (role === 'reader') await readForProver(hf, (handling) => tell({ handling }))
   return []
 }
@@ -135,7 +140,7 @@ function running(): Holdfast {
 }
 
 function kind(name: string): AnyJob {
-  return kinds[name] as AnyJob
+  return kinds[name] ?? (afarKinds(told)[name] as AnyJob)
 }
 
 function explain(error: unknown): Answer {

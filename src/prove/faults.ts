@@ -108,11 +108,13 @@ export function isLeftToFull(fault: FaultName, statement: Sighting): boolean {
   return quickly === 'none' || (quickly === 'writes' && !statement.isWrite)
 }
 
+const leaseHolders = ['worker', 'reader', 'remote'] as const
+
 /** Why a fault makes no sense at a statement; undefined where it does. */
 export function senselessness(fault: FaultName, name: string, statement: Sighting): string | undefined {
   if (fault === 'kill-post' && name !== postingStatement) return 'It sends no webhook.'
   if (fault === 'deaf' && !statement.isAboutWaking) return 'It wakes nobody and does not listen.'
-  const isLeaseless = !statement.roles.has('worker') && !statement.roles.has('reader')
+  const isLeaseless = !leaseHolders.some((role) => statement.roles.has(role))
   if (isLeaseless && (fault === 'freeze' || fault === 'stall-before' || fault === 'stall-after'))
     return 'Its sender holds no lease that could run out; it would only be late.'
   return undefined

@@ -29,10 +29,11 @@ export interface Output {
 export const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
 let runs = 0
 
-type Context = Pick<StageContext, 'job' | 'stage' | 'attempt' | 'signal' | 'progress' | 'log'>
+/** What the prover's handlers use of theirs. */
+export type Context = Pick<StageContext, 'job' | 'stage' | 'attempt' | 'signal' | 'progress' | 'log'>
 
 /** Runs a handler under the prover's eyes. */
-function seen(tell: Tell, handler: (ctx: Context) => Promise<unknown> | unknown) {
+export function seen(tell: Tell, handler: (ctx: Context) => Promise<unknown> | unknown) {
   return async (ctx: Context): Promise<Output> => {
     runs += 1
     const token = `${process.pid}-${runs}`
@@ -141,7 +142,8 @@ function fanOuts(tell: Tell): AnyJob[] {
   ]
 }
 
-async function chat({ progress, log, signal }: Context): Promise<void> {
+/** Reports and writes lines for a while. */
+export async function chat({ progress, log, signal }: Context): Promise<void> {
   for (let done = 1; done <= 5 && !signal.aborted; done++) {
     progress(done, 5, `part ${done}`)
     log('a part is done', { done })

@@ -4,7 +4,7 @@ import type { Effect } from './kinds.ts'
 import type { Handling } from './reading.ts'
 
 /** What a process of a proof is. */
-export type Role = 'worker' | 'submitter' | 'migrator' | 'reader'
+export type Role = 'worker' | 'submitter' | 'migrator' | 'reader' | 'remote'
 
 /** A barrier to open, with as many parts; it expires after so many milliseconds, or never. */
 export interface BarrierOrder {

@@ -1,3 +1,4 @@
+import { remote } from './afar-scenario.ts'
 import { barriers, expiry } from './barrier-scenarios.ts'
 import { readers, webhooks } from './bus-scenarios.ts'
 import type { Case } from './case.ts'
@@ -173,6 +174,7 @@ export const scenarios: readonly Scenario[] = [
   join,
   fanOut,
   barriers,
+  remote,
   upkeep,
   readers,
   stop,

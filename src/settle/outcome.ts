@@ -21,6 +21,8 @@ export type Outcome =
 export interface Settlement {
   fence: Fence
   outcome: Outcome
+  /** The session that holds the attempt, where one settler writes for several. */
+  sessionId?: number
 }
 
 /** What a settle answers. `lease_lost`: another worker owns the job, or somebody cancelled it; nothing was written. */

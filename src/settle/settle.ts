@@ -31,9 +31,12 @@ export interface Settler {
 export interface SettlerOptions {
   store: Store
   batchSize: number
+  /** The session of settlements that name none. */
   sessionId: () => number
   /** Fires when the worker can wait no longer for a database that does not answer. */
   givenUp: AbortSignal
+  /** How long a settlement waits for such a database at most. Default: until `givenUp`. */
+  patienceMs?: number
   onRefused: (fences: Fence[], write: string) => void
   onTrouble: (error: unknown) => void
 }
@@ -60,8 +63,8 @@ export function makeSettler(options: SettlerOptions): Settler {
 
 async function settleMany(options: SettlerOptions, batch: Settlement[]): Promise<(Settled | Error)[]> {
   const answers = new Map<Settlement, Settled | Error>()
-  for (const [move, same] of byMove(batch)) {
-    const told = await settleApart(options, move, same)
+  for (const same of alike(options, batch)) {
+    const told = await settleApart(options, moveKeyOf((same[0] as Settlement).outcome), same)
     same.forEach((settlement, index) => {
       answers.set(settlement, told[index] as Settled | Error)
     })
@@ -86,8 +89,13 @@ async function settleOrRefuse(options: SettlerOptions, move: MoveKey, same: Sett
   const won = await settleSame(options, move, same)
   // each row answers one caller: a second settle of the same attempt in the same batch is refused like any later one
   const answers = same.map(({ fence }): Settled => (won.delete(keyOf(fence)) ? 'settled' : 'lease_lost'))
-  const refused = same.filter((_, index) => answers[index] === 'lease_lost').map(({ fence }) => fence)
-  if (refused.length > 0) await refuse(options, refused, move)
+  const refused = same.filter((_, index) => answers[index] === 'lease_lost')
+  for (const sessionId of new Set(refused.map((one) => sessionOf(options, one))))
+    await refuse(
+      options,
+      refused.filter((one) => sessionOf(options, one) === sessionId),
+      move,
+    )
   return answers
 }
 
@@ -97,16 +105,28 @@ function keyOf({ id, attempt }: Moved): string {
 
 type MoveKey = Outcome['move'] | 'fail_optional'
 
-function byMove(batch: Settlement[]): Map<MoveKey, Settlement[]> {
-  const groups = new Map<MoveKey, Settlement[]>()
+function moveKeyOf(outcome: Outcome): MoveKey {
+  return outcome.move === 'fail' && outcome.isOptional ? 'fail_optional' : outcome.move
+}
+
+function sessionOf(options: SettlerOptions, { sessionId }: Settlement): number {
+  return sessionId ?? options.sessionId()
+}
+
+/** Moves that end a job: their statements read the session from the row, and so can be shared by many. */
+const sharedMoves: ReadonlySet<MoveKey> = new Set(['finish', 'fail', 'fail_optional'])
+
+/** The settlements that one statement can write. */
+function alike(options: SettlerOptions, batch: Settlement[]): Settlement[][] {
+  const groups = new Map<string, Settlement[]>()
   for (const settlement of batch) {
-    const { outcome } = settlement
-    const key = outcome.move === 'fail' && outcome.isOptional ? 'fail_optional' : outcome.move
+    const move = moveKeyOf(settlement.outcome)
+    const key = sharedMoves.has(move) ? move : `${move} ${sessionOf(options, settlement)}`
     const same = groups.get(key)
     if (same) same.push(settlement)
     else groups.set(key, [settlement])
   }
-  return groups
+  return [...groups.values()]
 }
 
 /**
@@ -116,6 +136,7 @@ function byMove(batch: Settlement[]): Map<MoveKey, Settlement[]> {
  */
 async function settleSame(options: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<Set<string>> {
   const fences = same.map(({ fence }) => fence)
+  const untilMs = performance.now() + (options.patienceMs ?? Number.POSITIVE_INFINITY)
   for (let tries = 1; ; tries++) {
     try {
       const rows = await write(options, move, same)
@@ -130,16 +151,17 @@ async function settleSame(options: SettlerOptions, move: MoveKey, same: Settleme
       return new Set([...won, ...earlier.map(keyOf)])
     } catch (error) {
       if (!isPassing(error)) throw error
-      if (options.givenUp.aborted) throw error
+      if (options.givenUp.aborted || performance.now() >= untilMs) throw error
       options.onTrouble(error)
       await pause(Math.min(1000, 20 * 2 ** tries), options.givenUp)
     }
   }
 }
 
-function write({ store, ...options }: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<Moved[]> {
+function write(options: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<Moved[]> {
+  const { store } = options
   const fences = same.map(({ fence }) => fence)
-  const sessionId = options.sessionId()
+  const sessionId = sessionOf(options, same[0] as Settlement)
   switch (move) {
     case 'finish':
     case 'advance': {
@@ -184,8 +206,10 @@ async function stopSpoilt(options: SettlerOptions, rows: Moved[]): Promise<void>
   if ((await stop())?.[0]?.skipped) await stop()
 }
 
-async function refuse(options: SettlerOptions, fences: Fence[], write: string): Promise<void> {
+async function refuse(options: SettlerOptions, mine: Settlement[], write: string): Promise<void> {
+  const fences = mine.map(({ fence }) => fence)
+  const sessionId = sessionOf(options, mine[0] as Settlement)
   options.onRefused(fences, write)
   // the refusal itself is what counts; its record is for diagnosis, and may be lost with the connection
-  await options.store.run(recordRefusals, { fences, sessionId: options.sessionId(), write }).catch(options.onTrouble)
+  await options.store.run(recordRefusals, { fences, sessionId, write }).catch(options.onTrouble)
 }

@@ -4,6 +4,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import { type AnyJob, isName, isPriority } from '../job/define.ts'
 import { freshJobId, type JobId } from '../job/id.ts'
 import { encodeStorable } from '../job/storable.ts'
+import { isTraceparent } from '../trace/trace.ts'
 
 /** What a caller may say about one job. */
 export interface SubmitOptions {
@@ -23,7 +24,7 @@ export interface SubmitOptions {
   meta?: Record<string, unknown>
   /** Told of this job, signed with the secret. By default of its end. */
   webhook?: JobWebhook
-  /** The trace that this submit is part of, as W3C traceparent. Handed on with webhooks. */
+  /** The trace that this submit is part of, as W3C traceparent; default: the active span, if the process traces. Handed on with webhooks. */
   traceparent?: string
 }
 
@@ -135,14 +136,12 @@ function checkOptions(options: SubmitOptions): void {
     refuse('runAt must be a valid Date between 1970 and the year 10000', runAt)
   if (delayMs !== undefined && !(Number.isFinite(delayMs) && delayMs >= 0 && delayMs <= 3_153_600_000_000))
     refuse('delayMs must be milliseconds from 0 to 100 years', delayMs)
-  if (traceparent !== undefined && !(typeof traceparent === 'string' && traceShape.test(traceparent)))
+  if (traceparent !== undefined && !isTraceparent(traceparent))
     refuse(
       'traceparent must have the form of W3C, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       traceparent,
     )
 }
-
-const traceShape = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
 const farthestMs = Date.UTC(9999, 11, 31)
 

@@ -1,4 +1,4 @@
-import { sql, statement } from '../store/sql.ts'
+import { type Sql, sql, statement } from '../store/sql.ts'
 
 /** A delivery, for whoever looks. */
 export interface DeliveryRow {
@@ -55,6 +55,20 @@ export const getDelivery = statement<DeliveryRow & { body: string }>()(
   select ${columns}, body
   from holdfast.delivery
   where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant})`,
+)
+
+/** How many deliveries are to be sent, and how many were given up; no more than `most` of each are looked at. The orders are those of their indexes. */
+export const countDeliveries = statement<{ pending: number; dead: number; is_capped: boolean }>()(
+  'delivery.count',
+  (p: { tenant: string | null; most: number }) => {
+    const counted = (walk: Sql) => sql`
+    select count(*) filter (where ${p.tenant}::text is null or walked.tenant = ${p.tenant}) as own, count(*) >= ${p.most}::int as is_capped
+    from (${walk} limit ${p.most}) as walked`
+    return sql`
+  select pending.own as pending, dead.own as dead, pending.is_capped or dead.is_capped as is_capped
+  from (${counted(sql`select tenant from holdfast.delivery where state = 'pending' order by lane, next_at`)}) as pending,
+    (${counted(sql`select tenant from holdfast.delivery where state = 'dead' order by id`)}) as dead`
+  },
 )
 
 /** As if it were new, but for its fence, its id and its bytes. */

@@ -7,6 +7,8 @@ export interface ClaimedDelivery {
   tries: number
   failures: number
   event_id: string
+  type: string
+  job_id: string | null
   lane: string
   body: string
   endpoint_id: string | null
@@ -98,7 +100,7 @@ export const claimDeliveries = statement<ClaimedDelivery>()(
     where delivery.id = any(array(select id from due))
     returning delivery.*
   )
-  select claimed.id, claimed.tries, claimed.failures, claimed.event_id, claimed.lane, claimed.body, claimed.endpoint_id,
+  select claimed.id, claimed.tries, claimed.failures, claimed.event_id, claimed.type, claimed.job_id, claimed.lane, claimed.body, claimed.endpoint_id,
     coalesce(endpoint.url, hook.url) as url, coalesce(endpoint.headers, hook.headers) as headers, coalesce(endpoint.secret, hook.secret) as secret,
     case when endpoint.old_secret_until > now() then endpoint.old_secret end as old_secret, payload.trace, endpoint.disabled_at is not null as is_off
   from claimed

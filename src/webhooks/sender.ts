@@ -22,6 +22,7 @@ import { makeLanes } from './lanes.ts'
 import { switchedOff } from './plan.sql.ts'
 import type { Poster, PostResult } from './post.ts'
 import { requestOf, sendingOf } from './request.ts'
+import { beginDelivery, endDelivery } from './span.ts'
 
 /** What a sender needs. */
 export interface SenderParts {
@@ -152,9 +153,15 @@ async function send(parts: SenderParts, row: ClaimedDelivery, signal: AbortSigna
   if (row.is_off) return failed(parts, row, 'permanent', switchedOff)
   const sending = sendingOf(row)
   if (typeof sending === 'string') return failed(parts, row, 'permanent', sending)
+  const span = beginDelivery(row, sending.url)
+  const traced = span ? { ...sending, trace: span.traceparent } : sending
   try {
-    return triedOf(parts, row, await parts.poster.post(requestOf(sending, parts.key, parts.userAgent), signal))
+    const post = () => parts.poster.post(requestOf(traced, parts.key, parts.userAgent), signal)
+    const result = await (span ? span.run(post) : post())
+    endDelivery(span, result)
+    return triedOf(parts, row, result)
   } catch (error) {
+    span?.end({ error: messageOf(error) })
     if (signal.aborted) return failed(parts, row, 'released', '')
     // such as a secret that this process can't unseal: another one may, or this one with another key
     parts.news.trouble(error)

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { AbortReason, AnyJob, AnyStage, Backoff } from '../job/define.ts'
 import type { Each } from '../job/fan-out.ts'
 import type { Fence, JobId } from '../job/id.ts'
+import type { Traced } from '../trace/trace.ts'
 import type { ClaimedRow } from './claim.sql.ts'
 
 /** The reason of a handler's fired signal. */
@@ -30,6 +31,8 @@ export interface Attempt {
   abortedAtMs: number
   /** Whether its outcome was decided already, so that whatever the handler still returns is too late. */
   isOver: boolean
+  /** Null if nobody traces. */
+  span: Traced | null
   abort(reason: AbortReason, nowMs: number): void
   signal(): AbortSignal
 }
@@ -57,6 +60,7 @@ export function makeAttempt(config: Config, job: AnyJob, row: ClaimedRow): Attem
     abortedBy: undefined,
     abortedAtMs: 0,
     isOver: false,
+    span: null,
     abort(reason, nowMs) {
       if (attempt.abortedBy) return
       attempt.abortedBy = reason

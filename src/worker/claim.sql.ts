@@ -18,9 +18,11 @@ export interface ClaimedRow {
   input: string | null
   outputs: string | null
   is_part: boolean
+  trace: string | null
 }
 
-interface Claim {
+/** What a claim asks for. */
+export interface Claim {
   sessionId: number
   lanes: Lane[]
   most: number
@@ -28,11 +30,13 @@ interface Claim {
   deadlinesMs: string
 }
 
+const nothingMore = { returned: raw(''), selected: raw('') }
+
 /**
  * Claims up to `most` due jobs, lane after lane. The inner select locks row by row and stops at the limit, and `any(array(…))`
  * runs it once, so no more is ever locked or claimed than asked for, whatever the planner thinks of the tables.
  */
-function claimThose(p: Claim, which: Sql): Sql {
+export function claimThose(p: Claim, which: Sql, more: { returned: Sql; selected: Sql } = nothingMore): Sql {
   return sql`
   with claimed as (
     update holdfast.live_job as job
@@ -58,14 +62,14 @@ function claimThose(p: Claim, which: Sql): Sql {
         and not exists (select from holdfast.queue where name = lane.queue and paused_at is not null)
       limit ${p.most}
     ))
-    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part
+    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part${more.returned}
   )
-  select claimed.*, payload.input::text as input,
+  select claimed.*, payload.input::text as input, payload.trace,
     case when claimed.stage > 0 then (
       select json_object_agg(output.name, output.output)::text
       from holdfast.stage_output as output
       where output.job_id = claimed.id and output.stage < claimed.stage
-    ) end as outputs
+    ) end as outputs${more.selected}
   from claimed
   left join holdfast.job_payload as payload on payload.job_id = claimed.id`
 }

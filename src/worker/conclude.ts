@@ -1,49 +1,33 @@
 import type { Config } from '../config/config.ts'
 import { HoldfastError, messageOf, PermanentError } from '../errors/errors.ts'
-import { backoffMs } from '../job/backoff.ts'
-import { encodeStorable } from '../job/storable.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 import type { Attempt } from './attempt.ts'
+import { afterFailure, afterSuccess, encodeOutput, type Rules } from './rules.ts'
+
+function rulesOf({ stage, job, row, retries, backoff }: Attempt): Rules {
+  return {
+    stageName: stage.name,
+    isLast: row.is_part || row.stage + 1 === job.stages.length,
+    isOptional: stage.optional === true && !row.is_part,
+    failures: row.failures,
+    retries,
+    backoff,
+  }
+}
 
 /** The outcome of an attempt whose handler returned this. `hasFlaws`: some of its items failed within the threshold. */
 export function success(config: Config, attempt: Attempt, output: unknown, hasFlaws = false): Outcome {
-  const stageName = attempt.stage.name
-  const isLast = attempt.row.is_part || attempt.row.stage + 1 === attempt.job.stages.length
-  const move = isLast ? 'finish' : 'advance'
-  if (output === undefined || output === null) return { move, stageName, output: null, hasFlaws }
-  const encoded = encodeStorable(output, 'output')
-  if ('problem' in encoded)
-    return failure(attempt, {
-      code: 'output_invalid',
-      message: `What stage ${stageName} returned cannot be stored: ${encoded.path} ${encoded.problem}.`,
-    })
-  const bytes = Buffer.byteLength(encoded.json)
-  if (bytes > config.maxOutputBytes)
-    return failure(attempt, {
-      code: 'output_too_large',
-      message: `Stage ${stageName} returned ${bytes} bytes; the limit is ${config.maxOutputBytes} (setting maxOutputBytes). Store large data elsewhere and return a reference.`,
-    })
-  return { move, stageName, output: encoded.json, hasFlaws }
+  const rules = rulesOf(attempt)
+  const encoded = encodeOutput(config, rules, output)
+  if ('error' in encoded) return failure(attempt, encoded.error)
+  return afterSuccess(rules, encoded.output, hasFlaws)
 }
-
-const permanentCodes = new Set([
-  'permanent',
-  'input_invalid',
-  'output_invalid',
-  'output_too_large',
-  'item_invalid',
-  'items_failed',
-  'barrier_expired',
-])
 
 /** The outcome of an attempt that failed with this error. */
 export function failure(attempt: Attempt, error: JobError): Outcome {
   // a handler that ends because it was asked to is not at fault
   if (attempt.abortedBy === 'shutdown' || attempt.abortedBy === 'lease_lost') return { move: 'release' }
-  const { stage, row } = attempt
-  if (permanentCodes.has(error.code) || row.failures >= attempt.retries)
-    return { move: 'fail', error, isOptional: stage.optional === true && !row.is_part }
-  return { move: 'retry', error, delayMs: backoffMs(row.failures + 1, attempt.backoff) }
+  return afterFailure(rulesOf(attempt), error)
 }
 
 /** The error of an attempt that ran out of time. */
@@ -78,6 +62,6 @@ function stackOf(thrown: unknown): string | undefined {
 }
 
 /** Error texts come from anywhere: what Postgres can't hold is replaced, so that no failure is lost for its wording. */
-function clean(text: string): string {
+export function clean(text: string): string {
   return text.replaceAll('\0', '\uFFFD').toWellFormed()
 }

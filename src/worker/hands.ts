@@ -12,6 +12,7 @@ import { failure, timeoutError } from './conclude.ts'
 import { type HandlerParts, runHandler } from './handler.ts'
 import type { Pace } from './pace.ts'
 import type { Reports } from './report.ts'
+import { beginAttempt, endAttempt } from './span.ts'
 
 /** The attempts in the hands of a worker: those that wait for a free handler, and those that run. */
 export interface Hands {
@@ -102,8 +103,10 @@ export function makeHands(options: HandsOptions): Hands {
   function begin(row: ClaimedRow): void {
     const attempt = makeAttempt(config, options.jobs.get(row.kind) as AnyJob, row)
     attempt.startedAtMs = performance.now()
+    attempt.span = beginAttempt(attempt)
     running.add(attempt)
-    void runHandler(handlerParts, attempt).then((outcome) => end(attempt, outcome))
+    const run = () => runHandler(handlerParts, attempt)
+    void (attempt.span ? attempt.span.run(run) : run()).then((outcome) => end(attempt, outcome))
   }
 
   function end(attempt: Attempt, outcome: Outcome): void {
@@ -111,7 +114,8 @@ export function makeHands(options: HandsOptions): Hands {
     attempt.isOver = true
     running.delete(attempt)
     // a cancelled job is final already: there is nothing to write about this attempt
-    if (attempt.abortedBy !== 'cancelled') void settle(attempt, outcome)
+    if (attempt.abortedBy === 'cancelled') endAttempt(attempt, outcome, 'cancelled')
+    else void settle(attempt, outcome)
     schedulePump()
   }
 
@@ -122,6 +126,7 @@ export function makeHands(options: HandsOptions): Hands {
     if (reported) await reported
     const settled = await settler.settle({ fence, outcome }).catch((error) => settleRefused(attempt, outcome, error))
     settling.delete(fence)
+    endAttempt(attempt, outcome, settled)
     if (settled === 'settled') options.onSettled(attempt, outcome)
     if (waitingCount() > 0) schedulePump()
   }

@@ -132,7 +132,8 @@ export function makeReports(options: {
   }
 }
 
-function progressProblem(done: unknown, total: unknown): string | undefined {
+/** What is wrong with a report of progress; undefined if nothing is. */
+export function progressProblem(done: unknown, total: unknown): string | undefined {
   if (typeof done !== 'number' || !Number.isFinite(done) || done < 0)
     return `progress(done): done must be a number from 0, not ${String(done)}.`
   if (total !== undefined && (typeof total !== 'number' || !Number.isFinite(total) || total < 0))
@@ -140,7 +141,8 @@ function progressProblem(done: unknown, total: unknown): string | undefined {
   return undefined
 }
 
-function encodeLine(message: string, data: Record<string, unknown> | undefined): string {
+/** A line of a log as it is stored. What can't be stored is dropped, and the line says so. */
+export function encodeLine(message: string, data: Record<string, unknown> | undefined): string {
   const text = String(message).replaceAll('\0', '').toWellFormed().slice(0, 10_000)
   if (data === undefined) return JSON.stringify({ message: text })
   const encoded = encodeStorable({ message: text, data }, 'log')

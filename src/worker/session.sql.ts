@@ -13,16 +13,22 @@ export interface SessionFacts {
   concurrency: number
   leaseMs: number
   lostAfterMs: number
+  /** The kinds of a worker that speaks HTTP, as JSON; whose it is, and the only tenant that it may serve. */
+  remote?: string
+  owner?: string | null
+  tenant?: string | null
 }
 
 /** Opens a session with a fresh lease. */
-export const openSession = statement<{ id: number }>()(
+export const openSession = statement<{ id: number; lease_until: Date }>()(
   'session.open',
   (p: SessionFacts) => sql`
-  insert into holdfast.session (pid, host, supervisor, version, kinds, queues, concurrency, lease_until, lost_after)
+  insert into holdfast.session (pid, host, supervisor, version, kinds, queues, concurrency, lease_until, lost_after,
+    remote, owner, tenant)
   values (${p.pid}, ${p.host}, ${p.supervisor}, ${p.version}, ${p.kinds}::text[], ${p.queues}::text[], ${p.concurrency},
-    now() + ${p.leaseMs}::float8 * interval '1 ms', ${p.lostAfterMs}::float8 * interval '1 ms')
-  returning id`,
+    now() + ${p.leaseMs}::float8 * interval '1 ms', ${p.lostAfterMs}::float8 * interval '1 ms',
+    ${p.remote ?? null}::json, ${p.owner ?? null}, ${p.tenant ?? null})
+  returning id, lease_until`,
 )
 
 /** Takes the session's lock on this connection; it goes when the connection goes. */
@@ -33,14 +39,14 @@ export const lockSession = statement<{ is_locked: boolean }>()(
 )
 
 /** Renews the lease. No row back: the session was ended, and all its attempts were given away. */
-export const beat = statement<{ id: number }>()(
+export const beat = statement<{ id: number; lease_until: Date }>()(
   'session.beat',
   (p: { id: number; isLocked: boolean; leaseMs: number }) => sql`
   update holdfast.session
   set heartbeat_at = now(), lease_until = now() + ${p.leaseMs}::float8 * interval '1 ms',
     locked_on = case when ${p.isLocked}::boolean then pg_postmaster_start_time() end
   where id = ${p.id} and ended_at is null
-  returning id`,
+  returning id, lease_until`,
 )
 
 /** Ends a session that holds nothing any more. */

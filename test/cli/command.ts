@@ -47,10 +47,14 @@ function start(args: readonly string[], { cwd, env }: CallOptions): ChildProcess
   // a group of its own, as a terminal gives to each command
   return spawn(process.execPath, [main, ...args], {
     cwd: cwd ?? tmpdir(),
-    env: { ...process.env, HOLDFAST_URL: '', HOLDFAST_DATA_DIR: '', HOLDFAST_LOG_LEVEL: '', NO_COLOR: '', ...env },
+    env: environment({ env }),
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
   })
+}
+
+function environment({ env }: CallOptions): NodeJS.ProcessEnv {
+  return { ...process.env, HOLDFAST_URL: '', HOLDFAST_DATA_DIR: '', HOLDFAST_LOG_LEVEL: '', NO_COLOR: '', ...env }
 }
 
 /** Runs a command to its end. */
@@ -90,7 +94,34 @@ export interface Running {
 
 /** Starts a command that runs on; whatever is left of it goes with the test. */
 export function run(args: readonly string[], options: CallOptions = {}): Running {
-  const child = start(args, options)
+  return follow(start(args, options))
+}
+
+/** Starts a command on a terminal of that size. Its keys are what `type` is given; what it draws is its output. */
+export function runOnTerminal(
+  args: readonly string[],
+  size: { columns: number; rows: number },
+  options: CallOptions = {},
+): Running & { type(keys: string): void } {
+  const child = spawn(
+    'python3',
+    [
+      '-c',
+      'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)',
+      'sh',
+      '-c',
+      `stty cols ${size.columns} rows ${size.rows}; exec "$@"`,
+      'sh',
+      process.execPath,
+      main,
+      ...args,
+    ],
+    { env: { ...environment(options), TERM: 'xterm' }, detached: true, stdio: ['pipe', 'pipe', 'pipe'] },
+  )
+  return { ...follow(child), type: (keys) => void child.stdin?.write(keys) }
+}
+
+function follow(child: ChildProcess): Running {
   const pid = child.pid ?? 0
   onTestFinished(() => endGroup(pid))
   let output = ''

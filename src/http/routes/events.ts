@@ -73,23 +73,24 @@ export const eventOperations = [
     async handle(given) {
       const { door, caller, query, headers } = given
       const done = door.limits.wait(caller)
-      // a stream may be left while its connection lives on
-      const left = new AbortController()
+      const counted = door.meter.listens()
+      const leaving = new AbortController()
+      const onEnd = () => {
+        leaving.abort()
+        done()
+        counted()
+      }
       try {
         const after = await afterOf(given, headers['last-event-id'] ?? query.after)
         const { types, tenant: owner, job } = filterOf(given)
         const events = await door.live.listen(
           { types: types && new Set(types), tenant: owner, job },
           after,
-          AbortSignal.any([given.signal, left.signal]),
+          AbortSignal.any([given.signal, leaving.signal]),
         )
-        const onEnd = () => {
-          left.abort()
-          done()
-        }
         return stream({ events, show: (event) => showLogEvent(door.seal, caller, event), onEnd })
       } catch (error) {
-        done()
+        onEnd()
         throw error
       }
     },

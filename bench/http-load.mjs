@@ -1,0 +1,40 @@
+// Sends one request again and again over so many connections, each waiting for its answer before the next, and prints how many were answered well.
+// Plain sockets: a load that costs as little as it can, since it shares the machine with what it measures.
+import { connect } from 'node:net'
+
+const { host, port, path, key, body, connections, seconds } = JSON.parse(process.argv[2])
+const payload = Buffer.from(
+  `POST ${path} HTTP/1.1\r\nhost: ${host}:${port}\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+)
+let answered = 0
+let failed = 0
+let isOver = false
+const started = process.hrtime.bigint()
+await Promise.all(Array.from({ length: connections }, run))
+const tookMs = Number(process.hrtime.bigint() - started) / 1e6
+console.log(JSON.stringify({ answered, failed, perSecond: (answered * 1000) / tookMs }))
+
+function run() {
+  return new Promise((resolve) => {
+    const socket = connect(port, host).setNoDelay(true)
+    let rest = ''
+    socket.on('connect', () => socket.write(payload))
+    socket.on('data', (part) => {
+      rest += part.toString('latin1')
+      const end = rest.indexOf('\r\n\r\n')
+      if (end < 0) return
+      const length = Number(/content-length: (\d+)/i.exec(rest)?.[1] ?? 0)
+      if (rest.length < end + 4 + length) return
+      if (rest.startsWith('HTTP/1.1 202')) answered += 1
+      else failed += 1
+      rest = ''
+      if (isOver) socket.end()
+      else socket.write(payload)
+    })
+    socket.on('close', resolve)
+    socket.on('error', resolve)
+    setTimeout(() => {
+      isOver = true
+    }, seconds * 1000)
+  })
+}

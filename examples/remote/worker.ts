@@ -1,0 +1,284 @@
+// A Holdfast worker in TypeScript that needs nothing but fetch. Take it as the start of your own.
+//
+//     HOLDFAST_SERVER=http://127.0.0.1:7420 HOLDFAST_KEY=… node worker.ts
+//
+// (Node 22.18 and later run TypeScript as it is, and so do Bun and Deno; for Node 20, `npx tsc` it first.)
+//
+// It holds one session, whose lease covers everything it runs. What keeps that safe:
+// - a timer renews the lease, and aborts what the server says is lost, or all of it before the lease could run out;
+// - every write carries the number of the attempt, so a worker that was overtaken is refused and harms nothing;
+// - whatever was sent and not answered is sent again: the server answers the same.
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const server = process.env.HOLDFAST_SERVER ?? 'http://127.0.0.1:7420'
+const key = process.env.HOLDFAST_KEY
+const concurrency = Number(process.env.CONCURRENCY ?? 4)
+const leaseMs = Number(process.env.LEASE_MS ?? 15_000)
+const drainMs = 1_000 * Number(process.env.DRAIN_SECONDS ?? 10)
+
+/** What a handler is given. */
+interface Attempt {
+  id: string
+  attempt: number
+  kind: string
+  tenant: string
+  stage: string
+  input: unknown
+  outputs: Record<string, unknown>
+  timeoutMs: number
+  signal: AbortSignal
+  progress(done: number, total?: number, note?: string): void
+  log(message: string, data?: Record<string, unknown>): void
+}
+
+/** Throw this from a handler when no retry can help. */
+class PermanentError extends Error {}
+
+// What this worker can do: yours goes here.
+
+function shout({ input }: Attempt): unknown {
+  const { text } = (input ?? {}) as { text?: unknown }
+  if (typeof text !== 'string') throw new PermanentError('The input must be an object with a text.')
+  return { text: text.toUpperCase(), by: 'typescript' }
+}
+
+/** Long work, in pieces: it says how far it is, and stops when it is told to. */
+async function count({ input, signal, progress, log }: Attempt): Promise<unknown> {
+  const { to, pieceSeconds = 0.1 } = input as { to: number; pieceSeconds?: number }
+  for (let done = 1; done <= to; done++) {
+    await sleep(pieceSeconds * 1_000, undefined, { signal })
+    progress(done, to)
+  }
+  log('counted', { to })
+  return { counted: to, by: 'typescript' }
+}
+
+/** A second stage: it reads what the first one returned. */
+function exclaim({ outputs }: Attempt): unknown {
+  return { ...(outputs.count as object), mark: '!' }
+}
+
+const handlers: Record<string, Record<string, (attempt: Attempt) => unknown>> = {
+  shout: { run: shout },
+  count: { count, exclaim },
+}
+
+const kinds = [
+  { name: 'shout' },
+  {
+    name: 'count',
+    stages: [
+      { name: 'count', timeoutMs: 60_000 },
+      { name: 'exclaim', optional: true },
+    ],
+  },
+]
+
+/** The server has answered, and the answer is no. Any other error: nobody knows whether it was carried out. */
+class Refused extends Error {
+  readonly code: string | undefined
+
+  constructor(code: string | undefined, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+const isOver = (error: unknown) =>
+  error instanceof Refused && (error.code === 'session_ended' || error.code === 'session_not_found')
+
+async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const response = await fetch(server + path, {
+    method,
+    headers: { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) },
+    body: body === undefined ? null : JSON.stringify(body),
+    signal: signal ?? AbortSignal.timeout(10_000),
+  })
+  if ([429, 500, 502, 503, 504].includes(response.status)) throw new Error(`the server answers ${response.status}`)
+  const answer = (response.status === 204 ? {} : await response.json()) as { code?: string; detail?: string }
+  if (!response.ok) throw new Refused(answer.code, answer.detail ?? `the server answers ${response.status}`)
+  return answer as T
+}
+
+/** Asks again, with growing pauses, until there is an answer. */
+async function untilAnswered<T>(ask: () => Promise<T>, giveUp?: AbortSignal): Promise<T> {
+  for (let pauseMs = 100; ; pauseMs = Math.min(5_000, 2 * pauseMs)) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (error instanceof Refused || giveUp?.aborted) throw error
+      console.log(`${(error as Error).message}; trying again`)
+      await sleep(pauseMs)
+    }
+  }
+}
+
+interface Fence {
+  id: string
+  attempt: number
+}
+type Outcome = Fence & { outcome: string; output?: unknown; error?: object }
+interface Held {
+  fence: Fence
+  abort: AbortController
+}
+
+const stopping = new AbortController()
+
+/** Holds a session and works in it, until the server has ended it or this process is to end. */
+async function live(): Promise<void> {
+  let confirmedAtMs = performance.now()
+  const me = { kinds, host: hostname(), pid: process.pid, concurrency, leaseMs }
+  const opened = await untilAnswered(
+    () => call<{ id: number; leaseMs: number; heartbeatMs: number }>('POST', '/v1/sessions', me),
+    stopping.signal,
+  )
+  const path = `/v1/sessions/${opened.id}`
+  const over = new AbortController()
+  const held = new Map<string, Held>()
+  const outcomes: Outcome[] = []
+  const reports: object[] = []
+  console.log(`session ${opened.id} is open`)
+
+  /** How long this worker may be sure of its lease: a fifth of it is kept as a margin. */
+  const leftMs = () => confirmedAtMs + opened.leaseMs * 0.8 - performance.now()
+  /** How long to wait for anything that must not keep us from aborting in time. */
+  const patienceMs = () =>
+    leftMs() > 0 ? Math.ceil(Math.max(50, Math.min(opened.heartbeatMs, leftMs()))) : opened.heartbeatMs
+  const abortAll = (reason: string) => {
+    for (const { abort } of held.values()) abort.abort(reason)
+  }
+
+  /** Renews the lease, and aborts what was lost. If it cannot be renewed in time, everything is aborted. */
+  async function keep(): Promise<void> {
+    while (!over.signal.aborted) {
+      const askedAtMs = performance.now()
+      try {
+        const patience = AbortSignal.timeout(patienceMs())
+        const mine = { held: [...held.values()].map(({ fence }) => fence) }
+        const { lost } = await call<{ lost: (Fence & { reason: string })[] }>(
+          'POST',
+          `${path}/heartbeat`,
+          mine,
+          patience,
+        )
+        confirmedAtMs = askedAtMs
+        for (const one of lost) held.get(`${one.id} ${one.attempt}`)?.abort.abort(one.reason)
+      } catch (error) {
+        console.log(`heartbeat: ${(error as Error).message}`)
+        if (isOver(error)) over.abort()
+      }
+      if (leftMs() <= 0) abortAll('lease_lost')
+      await sleep(patienceMs(), undefined, { signal: over.signal }).catch(() => {})
+    }
+    abortAll('lease_lost')
+  }
+
+  async function claim(): Promise<void> {
+    const enough = AbortSignal.any([over.signal, stopping.signal])
+    while (!enough.aborted) {
+      const most = concurrency - held.size
+      try {
+        if (most <= 0) await sleep(20)
+        else {
+          const signal = AbortSignal.any([enough, AbortSignal.timeout(40_000)])
+          const wish = { most, waitMs: 20_000 }
+          const { attempts } = await call<{ attempts: Attempt[] }>('POST', `${path}/claim`, wish, signal)
+          for (const given of attempts) begin(given)
+        }
+      } catch (error) {
+        if (isOver(error)) over.abort()
+        if (enough.aborted) return
+        if (error instanceof Refused) throw error
+        console.log(`claim: ${(error as Error).message}`)
+        await sleep(1_000)
+      }
+    }
+  }
+
+  function begin(given: Attempt): void {
+    const fence = { id: given.id, attempt: given.attempt }
+    const abort = new AbortController()
+    held.set(`${fence.id} ${fence.attempt}`, { fence, abort })
+    const tooLate = setTimeout(() => abort.abort('timeout'), given.timeoutMs)
+    const attempt: Attempt = {
+      ...given,
+      signal: abort.signal,
+      progress: (done, total, note) => reports.push({ ...fence, done, total, note }),
+      log: (message, data) => reports.push({ ...fence, log: [{ message, data }] }),
+    }
+    console.log(`${given.kind} ${given.id}: attempt ${given.attempt}, stage ${given.stage}`)
+    void run(attempt, fence).then((outcome) => {
+      clearTimeout(tooLate)
+      outcomes.push(outcome)
+    })
+  }
+
+  /** Runs the handler, and says how it ended. */
+  async function run(attempt: Attempt, fence: Fence): Promise<Outcome> {
+    // without a lease nothing may begin: somebody else may have it already
+    if (leftMs() <= 0) return { ...fence, outcome: 'released' }
+    try {
+      const output = await handlers[attempt.kind]?.[attempt.stage]?.(attempt)
+      if (!attempt.signal.aborted) return { ...fence, outcome: 'succeeded', output }
+    } catch (thrown) {
+      const error = { message: String(thrown), isPermanent: thrown instanceof PermanentError }
+      if (!attempt.signal.aborted) return { ...fence, outcome: 'failed', error }
+    }
+    if (attempt.signal.reason === 'timeout')
+      return { ...fence, outcome: 'failed', error: { message: 'It took too long.', code: 'timeout' } }
+    return { ...fence, outcome: 'released' }
+  }
+
+  /** Writes outcomes and reports; those that came meanwhile go together. */
+  async function tell(): Promise<void> {
+    while (!over.signal.aborted || held.size > 0) {
+      // taken in this order, what a handler has said stands before how it ended
+      const batch = outcomes.splice(0, 100)
+      while (reports.length > 0)
+        await call('POST', `${path}/progress`, { reports: reports.splice(0, 100) }).catch((error: Error) =>
+          console.log(`progress: ${error.message}`),
+        )
+      if (batch.length > 0) await settle(batch)
+      else await sleep(20)
+    }
+  }
+
+  async function settle(batch: Outcome[]): Promise<void> {
+    try {
+      const ask = () => call<{ results: (Fence & { result: string })[] }>('POST', `${path}/settle`, { outcomes: batch })
+      const { results } = await untilAnswered(ask, over.signal)
+      for (const { id, result } of results) console.log(`${id}: ${result}`)
+    } catch (error) {
+      console.log(`outcomes are lost: ${(error as Error).message}`) // the server gives these jobs to somebody else
+    }
+    for (const { id, attempt } of batch) held.delete(`${id} ${attempt}`)
+  }
+
+  /** Lets handlers finish for a while, then gives everything back. */
+  async function close(): Promise<void> {
+    const untilMs = performance.now() + drainMs
+    while (held.size > 0 && performance.now() < untilMs && !over.signal.aborted) await sleep(20)
+    abortAll('shutdown')
+    over.abort()
+    await call('DELETE', path)
+    console.log('the session is closed')
+  }
+
+  const keeping = keep()
+  const telling = tell()
+  await claim()
+  if (stopping.signal.aborted) return close()
+  over.abort()
+  await Promise.all([keeping, telling])
+}
+
+for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stopping.abort())
+try {
+  while (!stopping.signal.aborted) await live()
+  process.exit(0)
+} catch (error) {
+  console.log(`this worker cannot go on: ${(error as Error).message}`)
+  process.exit(stopping.signal.aborted ? 0 : 1)
+}

@@ -1,0 +1,42 @@
+import { makeMetrics } from './metrics.ts'
+import { processMetrics } from './process-metrics.ts'
+
+/** Counts what an HTTP server does. It stands apart from an engine, because a server runs before it has reached a database. */
+export interface HttpMeter {
+  /** A request was answered. The route is its pattern, never the path, or every id would be a series of its own. */
+  answered(request: { route: string; method: string; status: number; ms: number }): void
+  /** A request begins to wait, or a listener has come. Call the answer when it is over; twice-safe. */
+  waits(): () => void
+  listens(): () => void
+  /** All that is to be collected: of the server, and of its engine; without one, that the database is not reached. */
+  text(engine: { metrics(): Promise<string> } | undefined): Promise<string>
+}
+
+/** Makes the meter of an HTTP server. */
+export function makeHttpMeter(): HttpMeter {
+  const own = makeMetrics('http')
+  const alone = makeMetrics('process')
+  alone.set('holdfast_up', 0)
+
+  function open(name: 'holdfast_http_waits' | 'holdfast_http_listeners'): () => void {
+    own.add(name)
+    let isOpen = true
+    return () => {
+      if (isOpen) own.add(name, {}, -1)
+      isOpen = false
+    }
+  }
+
+  return {
+    answered({ route, method, status, ms }) {
+      own.add('holdfast_http_requests_total', { route, method, status: String(status) })
+      own.observe('holdfast_http_request_seconds', { route }, ms / 1000)
+    },
+    waits: () => open('holdfast_http_waits'),
+    listens: () => open('holdfast_http_listeners'),
+    async text(engine) {
+      const others = engine ? [engine.metrics()] : [alone.text(), processMetrics()]
+      return (await Promise.all([own.text(), ...others])).join('\n')
+    },
+  }
+}

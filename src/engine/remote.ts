@@ -1,0 +1,32 @@
+import { messageOf } from '../errors/errors.ts'
+import { isConnectionError } from '../store/connection.ts'
+import { makeRemote, type Remote } from '../worker/remote.ts'
+import type { RemoteNews } from '../worker/remote-settle.ts'
+import type { EngineParts } from './engine.ts'
+import { version } from './work.ts'
+
+/** Makes what serves remote workers; `onSettled` hears of outcomes, for whoever waits for one in this process. */
+export function makeEngineRemote(parts: EngineParts, onSettled: () => void): Remote & { stop(): Promise<void> } {
+  const { store, url, config } = parts
+  return makeRemote({ store, url, config, version, news: remoteNews(parts, onSettled) })
+}
+
+function remoteNews({ log, metrics }: EngineParts, onSettled: () => void): RemoteNews {
+  return {
+    settled(kind, outcome) {
+      metrics.add('holdfast_settled_total', { kind, outcome: outcome.move })
+      onSettled()
+    },
+    refused(fences, write) {
+      metrics.add('holdfast_refused_writes_total', { write }, fences.length)
+      log.warn(
+        { write, jobs: fences.slice(0, 10), count: fences.length },
+        'a write of a remote worker was refused: it does not hold these attempts',
+      )
+    },
+    trouble(error) {
+      if (isConnectionError(error)) log.warn({ reason: messageOf(error) }, 'the database is out of reach; trying again')
+      else log.error({ err: error }, 'trouble while serving remote workers')
+    },
+  }
+}

@@ -1,0 +1,70 @@
+import { within } from '../service/service.ts'
+import type { Deliveries } from './deliveries.ts'
+import type { Events } from './events.ts'
+import { metricsFrom } from './metric-table.ts'
+import type { Metrics } from './metrics.ts'
+import { processMetrics } from './process-metrics.ts'
+import type { Reads } from './reads.ts'
+
+/** Who is asked what only the database knows. */
+export interface Asked {
+  reads: Pick<Reads, 'queues' | 'sessions'>
+  events: Pick<Events, 'groups'>
+  webhooks: Pick<Deliveries, 'backlog'>
+}
+
+// who collects gives up after ten seconds by default, and must then still have heard from us
+const patienceMs = 3_000
+
+/** Makes the answer to whoever collects metrics. It never fails: while the database is away, it says so and leaves out what that knows. */
+export function makeScrape(metrics: Metrics, asked: Asked): () => Promise<string> {
+  let asking: Promise<boolean> | undefined
+
+  /** Whoever asks meanwhile shares the answer, so that an impatient collector costs the database nothing. */
+  function askOnce(): Promise<boolean> {
+    asking ??= ask(metrics, asked)
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => {
+        asking = undefined
+      })
+    return asking
+  }
+
+  return async () => {
+    const asking = askOnce()
+    const isUp = (await within(patienceMs, asking)) && (await asking)
+    if (!isUp) forget(metrics)
+    metrics.set('holdfast_up', isUp ? 1 : 0)
+    return (await Promise.all([metrics.text(), processMetrics()])).join('\n')
+  }
+}
+
+function forget(metrics: Metrics): void {
+  for (const [name] of metricsFrom('database')) metrics.clear(name)
+}
+
+async function ask(metrics: Metrics, { reads, events, webhooks }: Asked): Promise<void> {
+  const [queues, sessions, groups, backlog] = await Promise.all([
+    reads.queues(),
+    reads.sessions({ limit: 1000 }),
+    events.groups(),
+    webhooks.backlog(),
+  ])
+  // queues and groups that are no more are told no more
+  forget(metrics)
+  for (const { name: queue, queued, oldestDueMs, workers } of queues) {
+    metrics.set('holdfast_queue_due_jobs', queued, { queue })
+    metrics.set('holdfast_queue_oldest_due_seconds', (oldestDueMs ?? 0) / 1000, { queue })
+    metrics.set('holdfast_queue_workers', workers, { queue })
+  }
+  metrics.set('holdfast_sessions', sessions.filter(({ isLive }) => isLive).length)
+  for (const { name: group, behind, behindMs } of groups) {
+    metrics.set('holdfast_event_group_behind', behind, { group })
+    metrics.set('holdfast_event_group_behind_seconds', behind > 0 ? behindMs / 1000 : 0, { group })
+  }
+  metrics.set('holdfast_deliveries_pending', backlog.pending)
+  metrics.set('holdfast_deliveries_dead', backlog.dead)
+}

@@ -1,0 +1,273 @@
+import type { Fence } from '../../job/id.ts'
+import { longestWaitMs, mostAtOnce, mostLines, remoteErrorCodes } from '../../worker/remote-given.ts'
+import type { Caller } from '../caller.ts'
+import { type Given, json, nothing, operation } from '../operation.ts'
+import { anything, id, name, text, time } from '../schemas/words.ts'
+import { z } from '../zod.ts'
+
+const sessionId = z.strictObject({
+  id: z
+    .string()
+    .regex(/^\d{1,15}$/, 'must be the number of a session')
+    .transform(Number)
+    .openapi({ type: 'integer', example: 7 }),
+})
+
+const milliseconds = z.number().int().min(0).max(2_000_000_000)
+
+const stage = z.strictObject({
+  name,
+  optional: z.boolean().optional().openapi({ description: 'If it fails for good, the job ends partial.' }),
+  timeoutMs: milliseconds.min(1).optional(),
+  retries: z.number().int().min(0).max(1_000).optional(),
+  backoff: z
+    .strictObject({
+      baseMs: milliseconds.optional(),
+      factor: z.number().min(1).max(1_000).optional(),
+      maxMs: z.number().int().min(0).max(2_592_000_000).optional(),
+    })
+    .optional(),
+})
+
+const remoteKind = z.strictObject({
+  name,
+  queue: name.optional(),
+  priority: z.number().int().min(1).max(4).optional(),
+  crashBudget: z.number().int().min(1).max(1_000).optional(),
+  stages: z.array(stage).min(1).max(100).optional().openapi({ description: 'Without any: one stage called `run`.' }),
+})
+
+const newSession = z
+  .strictObject({
+    kinds: z.array(remoteKind).min(1).max(200),
+    host: text(200).optional(),
+    pid: z.number().int().min(0).max(2_147_483_647).optional(),
+    concurrency: z.number().int().min(1).max(10_000).optional(),
+    leaseMs: z
+      .number()
+      .int()
+      .min(500)
+      .max(3_600_000)
+      .optional()
+      .openapi({ description: 'How long the worker is taken for alive after its last heartbeat.' }),
+  })
+  .openapi('NewSession')
+
+const openedSession = z
+  .object({
+    id: z.number().int(),
+    leaseMs: z.number().int(),
+    heartbeatMs: z.number().int().openapi({ description: 'How often to send a heartbeat.' }),
+    leaseUntil: time,
+  })
+  .openapi('OpenedSession')
+
+const fence = { id, attempt: z.number().int().min(1).max(2_147_483_647) }
+
+const fences = z.array(z.strictObject(fence)).max(mostAtOnce)
+
+const attempt = z
+  .object({
+    ...fence,
+    kind: z.string(),
+    queue: z.string(),
+    tenant: z.string(),
+    stage: z.string().openapi({ description: 'The name of the stage to run.' }),
+    input: anything,
+    outputs: z
+      .record(z.string(), z.unknown())
+      .openapi({ description: 'What the earlier stages returned, by their names.' }),
+    timeoutMs: z.number(),
+    deadlineAt: time.openapi({ description: 'When the attempt is taken for hung and given to another worker.' }),
+    failures: z.number().int(),
+    submittedAt: time,
+    traceparent: z.string().nullable(),
+  })
+  .openapi('Attempt')
+
+const lostAttempt = z.object({ ...fence, reason: z.enum(['cancelled', 'lease_lost']) })
+
+const outcome = z
+  .discriminatedUnion('outcome', [
+    z.strictObject({ ...fence, outcome: z.literal('succeeded'), output: anything.optional() }),
+    z.strictObject({
+      ...fence,
+      outcome: z.literal('failed'),
+      error: z.strictObject({
+        message: z.string().max(100_000),
+        code: z.enum(remoteErrorCodes).optional(),
+        isPermanent: z.boolean().optional().openapi({ description: 'Whether no retry can help.' }),
+        stack: z.string().max(100_000).optional(),
+      }),
+    }),
+    z.strictObject({ ...fence, outcome: z.literal('released') }),
+  ])
+  .openapi('Outcome')
+
+const report = z
+  .strictObject({
+    ...fence,
+    done: z.number().min(0).optional(),
+    total: z.number().min(0).optional(),
+    note: z.string().max(2_000).optional(),
+    log: z
+      .array(z.strictObject({ message: z.string().max(100_000), data: z.record(z.string(), z.unknown()).optional() }))
+      .max(mostLines)
+      .optional()
+      .openapi({ description: 'Lines for the timeline of the job.' }),
+  })
+  .openapi('Report')
+
+const settled = z
+  .object({ results: z.array(z.object({ ...fence, result: z.enum(['settled', 'lease_lost']) })) })
+  .openapi('Settled')
+
+const written = z
+  .object({ results: z.array(z.object({ ...fence, result: z.enum(['written', 'lease_lost']) })) })
+  .openapi('Written')
+
+const scopeOf = ({ keyId }: Caller) => ({ owner: keyId })
+
+/** Each answer beside the attempt that it is about. */
+function beside<R>(asked: readonly { id: string; attempt: number }[], results: R[]): { results: object[] } {
+  return { results: asked.map(({ id, attempt }, index) => ({ id, attempt, result: results[index] })) }
+}
+
+const tag = 'remote workers'
+const lost = ['session_not_found', 'session_ended'] as const
+
+/** For workers in any language: a session with a lease, claims that wait, outcomes with their fences. */
+export const remoteOperations = [
+  operation({
+    id: 'openSession',
+    method: 'post',
+    path: '/v1/sessions',
+    tag,
+    summary: 'Open a session',
+    about:
+      'One per worker process. Its lease covers all that it claims, and it is found by no other key. With the key of a tenant, it claims only that tenant’s jobs.',
+    scope: 'work',
+    body: newSession,
+    bodySize: 'input',
+    answers: { 201: { about: 'The session.', schema: openedSession, headers: { location: 'Where it is.' } } },
+    problems: ['option_invalid'],
+    async handle({ hf, caller, body }) {
+      const opened = await hf.remote.open({ ...body, tenant: caller.tenant, owner: caller.keyId })
+      return json(201, opened, { location: `/v1/sessions/${opened.id}` })
+    },
+  }),
+  operation({
+    id: 'claimJobs',
+    method: 'post',
+    path: '/v1/sessions/{id}/claim',
+    tag,
+    summary: 'Claim jobs',
+    about: 'Answers as soon as there is one, or with none when the time is over.',
+    scope: 'work',
+    params: sessionId,
+    body: z.strictObject({
+      most: z.number().int().min(1).max(mostAtOnce).optional().openapi({ description: 'Default: 1.' }),
+      waitMs: z.number().int().min(0).max(longestWaitMs).optional().openapi({ description: 'Default: 0.' }),
+    }),
+    answers: { 200: { about: 'What it has to run.', schema: z.object({ attempts: z.array(attempt) }) } },
+    problems: [...lost, 'waits_exhausted'],
+    handle: claim,
+  }),
+  operation({
+    id: 'beatSession',
+    method: 'post',
+    path: '/v1/sessions/{id}/heartbeat',
+    tag,
+    summary: 'Renew the lease',
+    about:
+      'With everything that the worker holds. What it has lost is answered, and must be aborted; what it does not know of is given back.',
+    scope: 'work',
+    params: sessionId,
+    body: z.strictObject({ held: fences }),
+    bodySize: 'input',
+    answers: {
+      200: { about: 'The lease stands.', schema: z.object({ leaseUntil: time, lost: z.array(lostAttempt) }) },
+    },
+    problems: lost,
+    handle: async ({ hf, caller, params, body }) =>
+      json(200, await hf.remote.beat(params.id, { held: body.held as Fence[] }, scopeOf(caller))),
+  }),
+  operation({
+    id: 'reportProgress',
+    method: 'post',
+    path: '/v1/sessions/{id}/progress',
+    tag,
+    summary: 'Report progress',
+    about: 'How far attempts are, and lines for their timelines.',
+    scope: 'work',
+    params: sessionId,
+    body: z.strictObject({ reports: z.array(report).max(mostAtOnce) }),
+    bodySize: 'large',
+    answers: { 200: { about: 'What became of each.', schema: written } },
+    problems: ['session_not_found', 'option_invalid'],
+    handle: async ({ hf, caller, params, body }) =>
+      json(200, beside(body.reports, await hf.remote.progress(params.id, body.reports, scopeOf(caller)))),
+  }),
+  operation({
+    id: 'settleAttempts',
+    method: 'post',
+    path: '/v1/sessions/{id}/settle',
+    tag,
+    summary: 'Settle attempts',
+    about:
+      'How they ended; what follows from that, the server decides by the rules of the kind. May be sent again if the answer was lost.',
+    scope: 'work',
+    params: sessionId,
+    body: z.strictObject({ outcomes: z.array(outcome).max(mostAtOnce) }),
+    bodySize: 'large',
+    answers: { 200: { about: 'What became of each.', schema: settled } },
+    problems: ['session_not_found', 'option_invalid'],
+    handle: async ({ hf, caller, params, body }) =>
+      json(200, beside(body.outcomes, await hf.remote.settle(params.id, body.outcomes, scopeOf(caller)))),
+  }),
+  operation({
+    id: 'releaseAttempts',
+    method: 'post',
+    path: '/v1/sessions/{id}/release',
+    tag,
+    summary: 'Give attempts back',
+    about: 'Unharmed: it costs no retry.',
+    scope: 'work',
+    params: sessionId,
+    body: z.strictObject({ attempts: fences }),
+    bodySize: 'input',
+    answers: { 200: { about: 'What became of each.', schema: settled } },
+    problems: ['session_not_found'],
+    handle: async ({ hf, caller, params, body }) =>
+      json(200, beside(body.attempts, await hf.remote.release(params.id, body.attempts as Fence[], scopeOf(caller)))),
+  }),
+  operation({
+    id: 'closeSession',
+    method: 'delete',
+    path: '/v1/sessions/{id}',
+    tag,
+    summary: 'Close a session',
+    about: 'Gives back whatever it still holds.',
+    scope: 'work',
+    params: sessionId,
+    answers: { 204: { about: 'It is closed.' } },
+    problems: ['session_not_found'],
+    async handle({ hf, caller, params }) {
+      await hf.remote.close(params.id, scopeOf(caller))
+      return nothing()
+    },
+  }),
+]
+
+async function claim(
+  given: Given<{ id: number }, unknown, unknown, { most?: number | undefined; waitMs?: number | undefined }>,
+): Promise<Response> {
+  const { hf, door, caller, params, body } = given
+  const done = (body.waitMs ?? 0) > 0 ? door.limits.wait(caller) : undefined
+  try {
+    const attempts = await hf.remote.claim(params.id, { ...body, signal: given.signal }, scopeOf(caller))
+    return json(200, { attempts })
+  } finally {
+    done?.()
+  }
+}

@@ -1,0 +1,96 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api'
+
+/** What a span is about. */
+export interface SpanFacts {
+  name: string
+  kind: 'producer' | 'consumer' | 'client'
+  /** The span that it belongs to, as W3C traceparent; undefined: the one that is active, if one is. */
+  parent: string | null | undefined
+  attributes: Attributes
+}
+
+/** A span of ours that was begun. Nothing here throws: what a tracer does wrong must not cost a job. */
+export interface Traced {
+  /** As W3C traceparent, for whoever comes after it. */
+  readonly traceparent: string
+  /** Runs something while the span is active, so that spans made in there belong to it. */
+  run<T>(work: () => T): T
+  /** Ends it once; `error` says what went wrong, if something did. */
+  end(facts?: { attributes?: Attributes; error?: string }): void
+}
+
+const kinds = { producer: SpanKind.PRODUCER, consumer: SpanKind.CONSUMER, client: SpanKind.CLIENT }
+const shape = /^(?!ff)[0-9a-f]{2}-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})$/
+
+/** Whether a word from outside has the form of a W3C traceparent. */
+export function isTraceparent(word: unknown): word is string {
+  return typeof word === 'string' && shape.test(word)
+}
+
+/** Begins a span; null if this process has no tracer, which costs next to nothing. */
+export function beginSpan(tell: () => SpanFacts): Traced | null {
+  const tracer = tracerOf()
+  if (!tracer) return null
+  try {
+    const { name, kind, parent, attributes } = tell()
+    const around = parent === undefined ? context.active() : contextOf(parent)
+    return tracedOf(tracer.startSpan(name, { kind: kinds[kind], attributes }, around), around)
+  } catch {
+    return null
+  }
+}
+
+/** Does something within a span, which ends with it. */
+export async function inSpan<T>(tell: () => SpanFacts, work: (span: Traced | null) => Promise<T>): Promise<T> {
+  const span = beginSpan(tell)
+  if (!span) return work(null)
+  try {
+    const result = await span.run(() => work(span))
+    span.end()
+    return result
+  } catch (error) {
+    span.end({ error: error instanceof Error ? error.message : String(error) })
+    throw error
+  }
+}
+
+/** The tracer of the user's SDK. Without one the API has only a stand-in, which has no tracer to stand in for. */
+function tracerOf(): Tracer | undefined {
+  const provider = trace.getTracerProvider()
+  if (!('getDelegateTracer' in provider)) return provider.getTracer('holdfast')
+  return (provider as { getDelegateTracer(name: string): Tracer | undefined }).getDelegateTracer('holdfast')
+}
+
+function contextOf(traceparent: string | null): Context {
+  const [, traceId, spanId, flags] = shape.exec(traceparent ?? '') ?? []
+  if (!traceId || !spanId || !flags) return ROOT_CONTEXT
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true })
+}
+
+function tracedOf(span: Span, around: Context): Traced {
+  const { traceId, spanId, traceFlags } = span.spanContext()
+  let isOver = false
+  return {
+    traceparent: `00-${traceId}-${spanId}-${(traceFlags & 1).toString(16).padStart(2, '0')}`,
+    run: (work) => context.with(trace.setSpan(around, span), work),
+    end({ attributes, error } = {}) {
+      if (isOver) return
+      isOver = true
+      try {
+        if (attributes) span.setAttributes(attributes)
+        if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: error })
+        span.end()
+      } catch {} // see Traced
+    },
+  }
+}

@@ -1,0 +1,166 @@
+import type { Config } from '../config/config.ts'
+import type { Store } from '../store/store.ts'
+import { fenceOf } from './attempt.ts'
+import { type Lane, lanesOf, rotated } from './lanes.ts'
+import {
+  claimForRemote,
+  claimSuspectForRemote,
+  holdSession,
+  type RemoteClaimedRow,
+  type RemoteRow,
+} from './remote.sql.ts'
+import { jobOf, stageOf, stagesBefore } from './remote-kinds.ts'
+import type { Wakes } from './remote-wakes.ts'
+import { wantWake } from './session.sql.ts'
+
+/** An attempt, as a remote worker is given it. */
+export interface RemoteAttempt {
+  id: string
+  attempt: number
+  kind: string
+  queue: string
+  tenant: string
+  /** The name of the stage to run. */
+  stage: string
+  input: unknown
+  /** What the earlier stages returned, by their names. */
+  outputs: Record<string, unknown>
+  /** How long the stage may take. */
+  timeoutMs: number
+  /** When the attempt is taken for hung and given to another worker. */
+  deadlineAt: Date
+  /** How often this stage has failed before. */
+  failures: number
+  submittedAt: Date
+  /** The trace that the submit was part of. */
+  traceparent: string | null
+}
+
+/** What a waiting claim needs. */
+export interface RemoteClaimParts {
+  store: Store
+  config: Config
+  wakes: Wakes
+  /** Throws if the session has ended or is not this caller's. */
+  stillOpen: (id: number) => Promise<unknown>
+  /** Gives back what nobody waits for any more. */
+  giveBack: (session: RemoteRow, rows: RemoteClaimedRow[]) => Promise<unknown>
+  onTrouble: (error: unknown) => void
+}
+
+const suspectEveryMs = 500
+/** After news it may be sooner: a revival is news, and what was revived may be a suspect. */
+const suspectAfterNewsMs = 100
+const mostRemembered = 10_000
+
+/** Makes what claims for remote workers, with waiting. */
+export function makeRemoteClaimer(parts: RemoteClaimParts) {
+  const { store, config, wakes } = parts
+  // when this process last looked for suspects in a session's name: a look takes a transaction, and suspects are few
+  const suspectsAtMs = new Map<number, number>()
+  let turns = 0
+
+  /** Claims at once, or as soon as there is something, within `waitMs`. Empty: there was nothing, or the signal fired. */
+  return async function claim(
+    session: RemoteRow,
+    { most, waitMs, signal }: { most: number; waitMs: number; signal: AbortSignal },
+  ): Promise<RemoteAttempt[]> {
+    const untilMs = performance.now() + waitMs
+    const lanes = lanesOf(session.remote.kinds.map(jobOf), [])
+    const same = JSON.stringify([session.tenant, lanes])
+    let isWakeWanted = session.wants_wake
+    let heard = wakes.count()
+    for (let turn = 0; ; turn++) {
+      const since = wakes.count()
+      const rows = await look(session, { lanes, most, isNews: since !== heard })
+      heard = since
+      if (rows.length > 0) {
+        wakes.next(same)
+        // the jobs are claimed: whatever goes wrong from here on must not keep their worker from hearing of them
+        if (isWakeWanted) await store.run(wantWake, { id: session.id, isWanted: false }).catch(parts.onTrouble)
+        return keep(session, rows, signal)
+      }
+      const leftMs = untilMs - performance.now()
+      if (leftMs <= 0 || signal.aborted) return []
+      if (isWakeWanted) await wakes.wait(same, since, Math.min(leftMs, napMs(turn)), signal)
+      // a submit that came between the look and the wish woke nobody, so look once more
+      else await store.run(wantWake, { id: session.id, isWanted: true })
+      isWakeWanted = true
+      if (signal.aborted) return []
+      await parts.stillOpen(session.id)
+    }
+  }
+
+  async function look(
+    session: RemoteRow,
+    { lanes, most, isNews }: { lanes: Lane[]; most: number; isNews: boolean },
+  ): Promise<RemoteClaimedRow[]> {
+    turns += 1
+    const { id: sessionId, tenant, remote } = session
+    const params = { sessionId, tenant, lanes: rotated(lanes, turns), deadlinesMs: remote.deadlinesMs }
+    const suspects = isSuspectTurn(sessionId, isNews) ? await lookForSuspect({ ...params, most: 1 }) : []
+    if (suspects.length === most) return suspects
+    const others = store.run(claimForRemote, { ...params, most: most - suspects.length })
+    if (suspects.length === 0) return others
+    // what is claimed already has to be told of
+    return others.then(
+      (rows) => [...suspects, ...rows],
+      (error) => {
+        parts.onTrouble(error)
+        return suspects
+      },
+    )
+  }
+
+  function isSuspectTurn(sessionId: number, isNews: boolean): boolean {
+    const nowMs = performance.now()
+    const everyMs = isNews ? suspectAfterNewsMs : suspectEveryMs
+    if (nowMs - (suspectsAtMs.get(sessionId) ?? Number.NEGATIVE_INFINITY) < everyMs) return false
+    if (suspectsAtMs.size >= mostRemembered) suspectsAtMs.clear()
+    suspectsAtMs.set(sessionId, nowMs)
+    return true
+  }
+
+  /** One at a time: whoever else claims for this session waits until this is committed, and then sees it. */
+  async function lookForSuspect(
+    params: Parameters<typeof claimSuspectForRemote.build>[0],
+  ): Promise<RemoteClaimedRow[]> {
+    return store.transaction(async (runner) => {
+      const [held] = await runner.run(holdSession, { id: params.sessionId })
+      return held ? runner.run(claimSuspectForRemote, params) : []
+    })
+  }
+
+  /** Whoever asked may have gone while the database looked. */
+  async function keep(session: RemoteRow, rows: RemoteClaimedRow[], signal: AbortSignal): Promise<RemoteAttempt[]> {
+    if (!signal.aborted) return rows.toSorted((a, b) => a.priority - b.priority).map((row) => attemptOf(session, row))
+    await parts.giveBack(session, rows)
+    return []
+  }
+
+  function napMs(turn: number): number {
+    const patienceMs = wakes.isConnected() ? config.pollMs : Math.min(config.pollMs, 250)
+    // a submit whose snapshot is older than our wish wakes nobody: the first looks after falling idle come sooner
+    return turn <= 4 ? Math.min(patienceMs, 10 * 3 ** turn) : patienceMs
+  }
+}
+
+function attemptOf({ remote }: RemoteRow, row: RemoteClaimedRow): RemoteAttempt {
+  const stage = stageOf(remote, row)
+  const committed: Record<string, unknown> = row.outputs === null ? {} : JSON.parse(row.outputs)
+  return {
+    ...fenceOf(row),
+    kind: row.kind,
+    queue: row.queue,
+    tenant: row.tenant,
+    stage: stage?.name ?? String(row.stage),
+    input: row.input === null ? null : JSON.parse(row.input),
+    // a stage that returned nothing has no row; its output is null
+    outputs: Object.fromEntries(stagesBefore(remote, row).map((name) => [name, committed[name] ?? null])),
+    timeoutMs: stage?.timeoutMs ?? 0,
+    deadlineAt: row.deadline_at,
+    failures: row.failures,
+    submittedAt: row.submitted_at,
+    traceparent: row.trace,
+  }
+}

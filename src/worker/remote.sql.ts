@@ -1,0 +1,167 @@
+import { suspectCrashes } from '../job/define.ts'
+import { legal, raw, type Sql, sql, statement } from '../store/sql.ts'
+import { type Claim, type ClaimedRow, claimThose } from './claim.sql.ts'
+import type { StoredRemote } from './remote-kinds.ts'
+
+/** The session of a remote worker, as any server finds it. */
+export interface RemoteRow {
+  id: number
+  remote: StoredRemote
+  owner: string | null
+  tenant: string | null
+  wants_wake: boolean
+  is_ended: boolean
+}
+
+/** Finds the session of a remote worker; those of other workers are none of its business. */
+export const findRemote = statement<RemoteRow>()(
+  'session.find_remote',
+  (p: { id: number }) => sql`
+  select id, remote, owner, tenant, wants_wake, ended_at is not null as is_ended
+  from holdfast.session
+  where id = ${p.id} and remote is not null`,
+)
+
+/** Keeps all others from claiming suspects for this session until the transaction ends. */
+export const holdSession = statement<{ id: number }>()(
+  'session.hold',
+  (p: { id: number }) => sql`
+  select id
+  from holdfast.session
+  where id = ${p.id} and ended_at is null
+  for no key update`,
+)
+
+/** A job claimed by a remote worker. */
+export interface RemoteClaimedRow extends ClaimedRow {
+  deadline_at: Date
+  trace: string | null
+}
+
+interface RemoteClaim extends Claim {
+  tenant: string | null
+}
+
+const more = { returned: raw(', job.deadline_at'), selected: raw(', payload.trace') }
+
+/** What a remote worker may claim: nothing of another tenant, and no item that runs a part of its parent's kind. */
+const isForRemote = (p: RemoteClaim): Sql =>
+  sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)`
+
+/** Claims jobs for a remote worker. */
+export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', (p: RemoteClaim) =>
+  claimThose(p, sql`${raw(`job.crashes < ${suspectCrashes}`)} and ${isForRemote(p)}`, more),
+)
+
+/** Claims a job that has lost several workers already, for a remote worker that holds no other such job. */
+export const claimSuspectForRemote = statement<RemoteClaimedRow>()('job.claim_remote_suspect', (p: RemoteClaim) =>
+  claimThose(
+    p,
+    sql`${raw(`job.crashes >= ${suspectCrashes}`)} and ${isForRemote(p)}
+          and not exists (
+            select
+            from holdfast.live_job as other
+            where other.session_id = ${p.sessionId}::bigint and ${raw(`other.crashes >= ${suspectCrashes}`)}
+          )`,
+    more,
+  ),
+)
+
+/** Attempts that sessions say they hold, each at the same place as its session. */
+export interface Claimed {
+  ids: string[]
+  attempts: number[]
+  sessionIds: number[]
+}
+
+const claimed = (p: Claimed) =>
+  sql`unnest(${p.ids}::uuid[], ${p.attempts}::int[], ${p.sessionIds}::bigint[]) as mine (id, attempt, session_id)`
+
+/** An attempt that a session does hold. */
+export interface HeldRow {
+  id: string
+  attempt: number
+  session_id: number
+  kind: string
+  stage: number
+  failures: number
+}
+
+/**
+ * Which of these attempts their sessions do hold. An attempt is of one session from its claim to its end, so whoever held it here may
+ * write about it with its fence alone: if it is gone by then, the fence refuses.
+ */
+export const heldAttempts = statement<HeldRow>()(
+  'attempt.held',
+  (p: Claimed) => sql`
+  select job.id, job.attempt, job.session_id, job.kind, job.stage, job.failures
+  from ${claimed(p)}
+  join holdfast.live_job as job
+    on job.id = mine.id and job.attempt = mine.attempt and job.session_id = mine.session_id and ${legal('finish')}`,
+)
+
+/**
+ * What is known of attempts that their sessions do not hold: the events that they themselves have written about them, for the answer to an
+ * earlier settle may have been lost. A job that is not there for the session's tenant is missing.
+ */
+export const earlierWrites = statement<{ id: string; attempt: number; session_id: number; types: string[] }>()(
+  'attempt.earlier',
+  (p: Claimed) => sql`
+  select mine.id, mine.attempt, mine.session_id, array(
+    select event.type
+    from holdfast.event
+    where event.job_id = mine.id and event.attempt = mine.attempt and event.session_id = mine.session_id
+  ) as types
+  from ${claimed(p)}
+  join holdfast.session on session.id = mine.session_id
+  cross join lateral (
+    select tenant from holdfast.live_job where id = mine.id
+    union all
+    select tenant from holdfast.finished_job where id = mine.id
+  ) as job
+  where session.tenant is null or session.tenant = job.tenant`,
+)
+
+/** Which of these attempts a session has lost, and whether that is because the job was cancelled. */
+export const lostByRemote = statement<{ id: string; attempt: number; state: string | null }>()(
+  'attempt.lost_remote',
+  (p: { sessionId: number; tenant: string | null; ids: string[]; attempts: number[] }) => sql`
+  select mine.id, mine.attempt, finished.state
+  from unnest(${p.ids}::uuid[], ${p.attempts}::int[]) as mine (id, attempt)
+  left join holdfast.live_job as job
+    on job.id = mine.id and job.attempt = mine.attempt and job.session_id = ${p.sessionId}::bigint and ${legal('finish')}
+  left join holdfast.finished_job as finished
+    on finished.id = mine.id and finished.attempt = mine.attempt and (${p.tenant}::text is null or finished.tenant = ${p.tenant}::text)
+  where job.id is null`,
+)
+
+/**
+ * Attempts in a session's name that its worker does not know of, although they were claimed so long ago that the answer must have been
+ * lost. When that was follows from the deadline, which is always the same time after the claim.
+ */
+export const forgottenAttempts = statement<{ id: string; attempt: number }>()(
+  'attempt.forgotten',
+  (p: { sessionId: number; ids: string[]; attempts: number[]; deadlinesMs: string; olderThanMs: number }) => sql`
+  select job.id, job.attempt
+  from holdfast.live_job as job
+  where job.session_id = ${p.sessionId}::bigint and ${legal('release')}
+    and job.deadline_at - ((${p.deadlinesMs}::jsonb -> job.kind ->> job.stage)::float8 - ${p.olderThanMs}::float8) * interval '1 ms' < now()
+    and not exists (
+      select
+      from unnest(${p.ids}::uuid[], ${p.attempts}::int[]) as held (id, attempt)
+      where held.id = job.id and held.attempt = job.attempt
+    )`,
+)
+
+/** Makes kinds known that a tenant's own worker serves. What others have said about a kind stands: it decides where their jobs wait. */
+export const introduceKinds = statement<never>()(
+  'kind.introduce',
+  (p: { names: string[]; queues: string[]; priorities: number[]; crashBudgets: number[]; stages: string[] }) => sql`
+  insert into holdfast.kind (name, queue, priority, crash_budget, stages)
+  select name, queue, priority, crash_budget, stages::json
+  from unnest(${p.names}::text[], ${p.queues}::text[], ${p.priorities}::smallint[], ${p.crashBudgets}::smallint[], ${p.stages}::text[])
+    as given (name, queue, priority, crash_budget, stages)
+  order by name
+  on conflict (name) do update
+  set seen_at = now()`,
+)

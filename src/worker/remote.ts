@@ -1,0 +1,287 @@
+/**
+ * Remote workers: they speak to a server, and the server to the database.
+ *
+ * A remote worker has a session like any other, but no connection, so no lock: only its lease says that it lives (rung three of the ladder).
+ * Whatever a server must know to serve it stands in the session's row, so any server can serve any request. A server that dies takes nothing
+ * with it but the answers under way. The worker asks again: heartbeats and outcomes may come twice, and attempts whose claim was answered
+ * in vain are given back when a heartbeat does not list them.
+ */
+import type { Config } from '../config/config.ts'
+import { HoldfastError } from '../errors/errors.ts'
+import type { Fence } from '../job/id.ts'
+import type { Settled } from '../settle/outcome.ts'
+import { makeSettler } from '../settle/settle.ts'
+import type { Store } from '../store/store.ts'
+import { fenceOf } from './attempt.ts'
+import { registerKinds, unheldAttempts } from './claim.sql.ts'
+import { findRemote, forgottenAttempts, introduceKinds, lostByRemote, type RemoteRow } from './remote.sql.ts'
+import { makeRemoteClaimer, type RemoteAttempt } from './remote-claim.ts'
+import {
+  entriesOf,
+  longestWaitMs,
+  mostAtOnce,
+  type RemoteOutcome,
+  type RemoteReport,
+  wholeOf,
+  wordsOf,
+} from './remote-given.ts'
+import { type RemoteKind, type StoredKind, storeKinds } from './remote-kinds.ts'
+import { checkReports, writeReports } from './remote-report.ts'
+import { makeRemoteSettling, type RemoteNews } from './remote-settle.ts'
+import { makeWakes } from './remote-wakes.ts'
+import { beat, closeSession, openSession } from './session.sql.ts'
+
+/** What a remote worker says about itself. */
+export interface OpenRemote {
+  kinds: readonly RemoteKind[]
+  host?: string | undefined
+  pid?: number | undefined
+  /** How many attempts it runs at once, for whoever looks on. */
+  concurrency?: number | undefined
+  /** How long it is taken for alive after its last heartbeat. Default: the setting. */
+  leaseMs?: number | undefined
+  /** The only tenant whose jobs it may claim. Default: all. */
+  tenant?: string | null | undefined
+  /** Whoever opened it, and nobody else, may use it. */
+  owner?: string | null | undefined
+}
+
+/** The session of a remote worker. */
+export interface OpenedRemote {
+  id: number
+  leaseMs: number
+  /** How often to send a heartbeat. */
+  heartbeatMs: number
+  leaseUntil: Date
+}
+
+/** Who asks: without an owner, every session can be used. */
+export interface RemoteScope {
+  owner?: string | null | undefined
+}
+
+/** Why an attempt is no longer the worker's. */
+export interface LostAttempt {
+  id: string
+  attempt: number
+  reason: 'cancelled' | 'lease_lost'
+}
+
+/** What a server offers to remote workers. */
+export interface Remote {
+  /** Opens a session: a lease over all that it will claim. */
+  open(worker: OpenRemote): Promise<OpenedRemote>
+  /** Renews the lease, and says which of the attempts that the worker holds it has lost. Throws session_ended. */
+  beat(
+    id: number,
+    held: { held: readonly Fence[] },
+    scope?: RemoteScope,
+  ): Promise<{ leaseUntil: Date; lost: LostAttempt[] }>
+  /** Claims up to `most` jobs, and waits up to `waitMs` for the first. Throws session_ended. */
+  claim(
+    id: number,
+    how?: { most?: number | undefined; waitMs?: number | undefined; signal?: AbortSignal },
+    scope?: RemoteScope,
+  ): Promise<RemoteAttempt[]>
+  /** Says how far attempts are, and writes lines into their timelines. */
+  progress(id: number, reports: readonly RemoteReport[], scope?: RemoteScope): Promise<('written' | 'lease_lost')[]>
+  /** Writes how attempts ended. The same outcome may be sent again if its answer was lost. */
+  settle(id: number, outcomes: readonly RemoteOutcome[], scope?: RemoteScope): Promise<Settled[]>
+  /** Gives attempts back unharmed. */
+  release(id: number, fences: readonly Fence[], scope?: RemoteScope): Promise<Settled[]>
+  /** Gives back whatever the session still holds, and ends it. */
+  close(id: number, scope?: RemoteScope): Promise<void>
+}
+
+/** What remote workers need of the process that serves them. */
+export interface RemoteParts {
+  store: Store
+  url: string
+  config: Config
+  version: string
+  news: RemoteNews
+}
+
+const largestPid = 2_147_483_647
+/** How long an outcome may wait for a database that does not answer: the worker asks again. */
+const patienceMs = 10_000
+
+/** Makes what serves remote workers. `stop` ends all that waits. */
+export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void> } {
+  const { store, config, news } = parts
+  const stopping = new AbortController()
+  const underWay = new Set<{ id: number; stop: AbortController; done: Promise<unknown> }>()
+  const settler = makeSettler({
+    store,
+    batchSize: config.batchSize,
+    sessionId: () => 0,
+    givenUp: stopping.signal,
+    patienceMs,
+    onRefused: news.refused,
+    onTrouble: news.trouble,
+  })
+  const settling = makeRemoteSettling({ store, config, settler, news })
+  const wakes = makeWakes({ url: parts.url, isPooled: config.pooled, onTrouble: news.trouble })
+  const claimRows = makeRemoteClaimer({
+    store,
+    config,
+    wakes,
+    stillOpen: (id) => living(id, {}),
+    giveBack: (session, rows) => settling.giveBack(session, rows.map(fenceOf)),
+    onTrouble: news.trouble,
+  })
+
+  async function find(id: number, { owner }: RemoteScope = {}): Promise<RemoteRow> {
+    const [row] = Number.isSafeInteger(id) && id > 0 ? await store.run(findRemote, { id }) : []
+    if (row && (owner === undefined || owner === null || row.owner === owner)) return row
+    throw new HoldfastError('session_not_found', `There is no session ${id} of a remote worker.`)
+  }
+
+  async function living(id: number, scope: RemoteScope): Promise<RemoteRow> {
+    const session = await find(id, scope)
+    if (session.is_ended) ended(id)
+    return session
+  }
+
+  async function open(worker: OpenRemote): Promise<OpenedRemote> {
+    const { kinds, deadlinesMs } = storeKinds(config, worker.kinds)
+    const leaseMs = wholeOf('leaseMs', worker.leaseMs ?? config.leaseMs, { min: 500, max: 3_600_000 })
+    const tenant = worker.tenant ?? null
+    const facts = {
+      pid: wholeOf('pid', worker.pid ?? 0, { min: 0, max: largestPid }),
+      host: wordsOf('host', worker.host ?? 'remote', 200),
+      concurrency: wholeOf('concurrency', worker.concurrency ?? 1, { min: 1, max: 10_000 }),
+    }
+    await store.run(tenant === null ? registerKinds : introduceKinds, facesOf(kinds))
+    const [opened] = await store.run(openSession, {
+      ...facts,
+      supervisor: null,
+      version: parts.version,
+      kinds: kinds.map(({ name }) => name),
+      queues: kinds.map(({ queue }) => queue),
+      leaseMs,
+      lostAfterMs: leaseMs,
+      remote: JSON.stringify({ leaseMs, kinds, deadlinesMs }),
+      owner: worker.owner ?? null,
+      tenant,
+    })
+    const { id, lease_until } = opened as { id: number; lease_until: Date }
+    return { id, leaseMs, heartbeatMs: Math.floor(leaseMs / 3), leaseUntil: lease_until }
+  }
+
+  async function beatOnce(id: number, given: { held: readonly Fence[] }, scope: RemoteScope = {}) {
+    const mine = entriesOf('held', given?.held).map(({ fence }) => fence)
+    const session = await find(id, scope)
+    const { leaseMs } = session.remote
+    const [renewed] = await store.run(beat, { id, isLocked: false, leaseMs })
+    if (!renewed) {
+      await settling.refused(session, mine, 'heartbeat')
+      return ended(id)
+    }
+    const held = { sessionId: id, ids: mine.map((fence) => fence.id), attempts: mine.map((fence) => fence.attempt) }
+    const lost = mine.length > 0 ? await store.run(lostByRemote, { ...held, tenant: session.tenant }) : []
+    await releaseForgotten(session, held)
+    return {
+      leaseUntil: renewed.lease_until,
+      lost: lost.map(({ id, attempt, state }): LostAttempt => {
+        return { id, attempt, reason: state === 'cancelled' ? 'cancelled' : 'lease_lost' }
+      }),
+    }
+  }
+
+  /**
+   * Gives back what was claimed in the session's name and never reached its worker. An answer may be on its way while a heartbeat is, so
+   * only what was claimed more than a lease ago counts: a heartbeat that took longer has missed its purpose anyway.
+   */
+  async function releaseForgotten(
+    session: RemoteRow,
+    held: { sessionId: number; ids: string[]; attempts: number[] },
+  ): Promise<void> {
+    const { deadlinesMs, leaseMs } = session.remote
+    const forgotten = await store.run(forgottenAttempts, { ...held, deadlinesMs, olderThanMs: leaseMs })
+    await settling.giveBack(session, forgotten as Fence[])
+  }
+
+  async function claim(
+    id: number,
+    { most = 1, waitMs = 0, signal }: Parameters<Remote['claim']>[1] & object = {},
+    scope: RemoteScope = {},
+  ): Promise<RemoteAttempt[]> {
+    wholeOf('most', most, { min: 1, max: mostAtOnce })
+    wholeOf('waitMs', waitMs, { min: 0, max: longestWaitMs })
+    const session = await living(id, scope)
+    const stop = new AbortController()
+    const done = claimRows(session, {
+      most,
+      waitMs,
+      signal: signal ? AbortSignal.any([stop.signal, signal]) : stop.signal,
+    })
+    const mine = { id, stop, done }
+    underWay.add(mine)
+    return done.finally(() => underWay.delete(mine))
+  }
+
+  /** Ends claims of this process that wait, and what they have claimed is given back. */
+  async function endClaims(ending: (claim: { id: number }) => boolean): Promise<void> {
+    const claims = [...underWay].filter(ending)
+    for (const { stop } of claims) stop.abort()
+    await Promise.allSettled(claims.map(({ done }) => done))
+  }
+
+  async function settle(id: number, outcomes: readonly RemoteOutcome[], scope: RemoteScope = {}): Promise<Settled[]> {
+    const entries = entriesOf('outcomes', outcomes)
+    return settling.settle(await find(id, scope), entries)
+  }
+
+  async function close(id: number, scope: RemoteScope = {}): Promise<void> {
+    const session = await find(id, scope)
+    await endClaims((claim) => claim.id === id)
+    const held = async () => (await store.run(unheldAttempts, { sessionId: id, ids: [] })) as Fence[]
+    await settling.giveBack(session, await held())
+    await store.run(closeSession, { id })
+    // what another server has claimed meanwhile in its name
+    await settling.giveBack(session, await held())
+  }
+
+  return {
+    open,
+    beat: beatOnce,
+    claim,
+    settle,
+    close,
+    async progress(id, reports, scope = {}) {
+      const entries = entriesOf('reports', reports)
+      checkReports(entries)
+      return writeReports({ store, settling }, await find(id, scope), entries)
+    },
+    release: (id, fences, scope = {}) =>
+      settle(
+        id,
+        entriesOf('fences', fences).map(({ fence }) => ({ ...fence, outcome: 'released' as const })),
+        scope,
+      ),
+    async stop() {
+      await endClaims(() => true)
+      stopping.abort()
+      await Promise.all([wakes.stop(), settler.idle()])
+    },
+  }
+}
+
+function ended(id: number): never {
+  throw new HoldfastError(
+    'session_ended',
+    `Session ${id} was ended, and all its attempts were given away. Abort them, and open a new session.`,
+  )
+}
+
+/** Kinds as those see them who submit. */
+function facesOf(kinds: StoredKind[]) {
+  return {
+    names: kinds.map(({ name }) => name),
+    queues: kinds.map(({ queue }) => queue),
+    priorities: kinds.map(({ priority }) => priority),
+    crashBudgets: kinds.map(({ crashBudget }) => crashBudget),
+    stages: kinds.map(({ stages }) => JSON.stringify(stages.map(({ name, optional }) => ({ name, optional })))),
+  }
+}

@@ -1,0 +1,123 @@
+import { get } from 'node:http'
+import { defineJob } from 'holdfast'
+import { expect, test, until } from './http/door.ts'
+
+const noop = defineJob('noop', { run: () => {} })
+
+/** Reads a stream by hand until it has so many events. */
+async function read(response: Response, count: number): Promise<{ id: string; type: string }[]> {
+  const found: { id: string; type: string }[] = []
+  let text = ''
+  for await (const part of response.body ?? []) {
+    text += Buffer.from(part).toString()
+    const all = [...text.matchAll(/^id: (.+)\nevent: (.+)\n/gm)].map(([, id, type]) => ({
+      id: id as string,
+      type: type as string,
+    }))
+    if (all.length >= count) return all.slice(0, count)
+  }
+  return found
+}
+
+test('a stream tells what happens, and one that comes back gets exactly what it missed', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { call } = await serve(hf, { jobs: [noop] })
+  const first = await call('/v1/events/stream?types=job.submitted')
+  expect(first.headers.get('content-type')).toBe('text/event-stream')
+  const submits = Promise.all(Array.from({ length: 5 }, () => hf.submit(noop, undefined as never)))
+  const seen = await read(first, 3)
+  await submits
+  await Promise.all(Array.from({ length: 5 }, () => hf.submit(noop, undefined as never)))
+  const again = await call('/v1/events/stream?types=job.submitted', {
+    headers: { 'last-event-id': seen.at(-1)?.id as string },
+  })
+  const missed = await read(again, 7)
+  const numbers = [...seen, ...missed].map(({ id }) => Number(id))
+  expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
+  expect(numbers).toHaveLength(10)
+})
+
+test('what a long transaction commits late is told to a listener that comes back', async ({ open, serve, pool }) => {
+  const hf = await open({ jobs: [noop] })
+  const { call } = await serve(hf, { jobs: [noop] })
+  await hf.submit(noop, undefined as never)
+  const started = await read(await call('/v1/events/stream?after=0'), 1)
+  const client = await pool.connect()
+  await client.query('begin')
+  const late = await hf.submit(noop, undefined as never, { tx: client })
+  // another listener keeps the reader going while nobody knows yet what the transaction will write
+  const other = await call('/v1/events/stream')
+  const after = await hf.submit(noop, undefined as never)
+  const back = await call('/v1/events/stream', { headers: { 'last-event-id': started[0]?.id as string } })
+  await client.query('commit')
+  client.release()
+  const told = await read(back, 2)
+  expect(told).toHaveLength(2)
+  await other.body?.cancel()
+  expect((await hf.timeline(late.id)).map(({ seq }) => String(seq))).toEqual([told[0]?.id])
+  expect((await hf.timeline(after.id)).map(({ seq }) => String(seq))).toEqual([told[1]?.id])
+})
+
+test('a tenant hears only its own events, and can count nothing by their ids', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { as, call } = await serve(hf, { jobs: [noop] })
+  const mine = await as('mine', 'read', 'submit')
+  const stream = await call('/v1/events/stream', { key: mine.key })
+  await hf.submit(noop, undefined as never, { tenant: 'theirs' })
+  await mine.submitJob({ body: { kind: 'noop' } })
+  await hf.submit(noop, undefined as never, { tenant: 'theirs' })
+  await mine.submitJob({ body: { kind: 'noop' } })
+  const heard = await read(stream, 2)
+  for (const { id } of heard) expect(id).not.toMatch(/^\d+$/)
+  const back = await call('/v1/events/stream', { key: mine.key, headers: { 'last-event-id': heard[0]?.id as string } })
+  expect(await read(back, 1)).toHaveLength(1)
+  const listed = await mine.listEvents()
+  expect(listed.data?.events.map(({ tenant }) => tenant)).toEqual(['mine', 'mine'])
+  expect((await call('/v1/events?after=1', { key: mine.key })).status).toBe(422)
+  expect((await call('/v1/events/stream?tenant=theirs', { key: mine.key })).status).toBe(403)
+})
+
+test('a thousand idle listeners share one reader, and all are told', async ({ open, serve, query }) => {
+  const hf = await open({ jobs: [noop], poolSize: 5 })
+  const { url } = await serve(hf, { jobs: [noop] })
+  const told = new Set<number>()
+  const sockets = await Promise.all(
+    Array.from(
+      { length: 1_000 },
+      (_, index) =>
+        new Promise<{ destroy(): void }>((resolve, reject) => {
+          const request = get(`${url}/v1/events/stream?types=job.submitted`, { agent: false }, (response) => {
+            response.on('data', (part) => String(part).includes('event: job.submitted') && told.add(index))
+            resolve(request)
+          })
+          request.on('error', reject)
+        }),
+    ),
+  )
+  await hf.submit(noop, undefined as never)
+  await until(() => told.size === 1_000, 'all listeners are told')
+  const busy = await query<{ count: number }>(
+    'select count(*)::int as count from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+  )
+  expect(busy[0]?.count).toBeLessThan(15)
+  for (const socket of sockets) socket.destroy()
+})
+
+test('a server that stops ends streams and long polls with an answer', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { call, client, server } = await serve(hf, { jobs: [noop] })
+  const stream = await call('/v1/events/stream')
+  const { data } = await client.submitJob({ body: { kind: 'noop', delayMs: 60_000 } })
+  const waiting = client.getResult({ path: { id: (data as { id: string }).id }, header: { prefer: 'wait=60' } })
+  const begunMs = performance.now()
+  await until(
+    async () => (await (await call('/metrics')).text()).includes('holdfast_http_waits 1'),
+    'the request waits',
+  )
+  await server.stop()
+  expect((await waiting).status).toBe(202)
+  // the stream ends as one that is complete, and not by a broken connection
+  expect(await stream.text()).toContain('retry:')
+  expect(performance.now() - begunMs).toBeLessThan(4_000)
+  await expect(call('/livez')).rejects.toThrow()
+})
