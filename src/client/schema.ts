@@ -1358,6 +1358,8 @@ export interface components {
                 boundMs: number;
                 made: string;
             }[];
+            /** @description Attempts that have lost their workers and were not moved on yet; at most 1,000 are counted. */
+            orphans: number;
             revivals: {
                 /**
                  * Format: date-time

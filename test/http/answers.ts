@@ -40,18 +40,25 @@ export function mustBeDeclared(spots: readonly Spot[], request: WireRequest, ans
   else if (path !== '/') mustFit(matching, answer)
 }
 
-function mustFit(matching: Spot[], { status, headers, body }: WireAnswer): void {
-  const declared = matching
-    .map(({ one }) => operations.find(({ id }) => id === one.operationId)?.answers[status])
-    .filter((one) => one !== undefined)
-  const fits = declared.some(({ schema, type }) => {
-    if (!schema) return type ? headers['content-type'] === type : body === ''
-    const given = JSON.parse(body)
-    const parsed = schema.safeParse(given)
-    // a schema leaves out what it does not know, so what it gives is the same only if there was nothing else
-    return parsed.success && isDeepStrictEqual(parsed.data, given)
+function mustFit(matching: Spot[], answer: WireAnswer): void {
+  const problems = matching.map(({ one }) => {
+    const declared = operations.find(({ id }) => id === one.operationId)?.answers[answer.status]
+    return declared ? misfitOf(declared, answer) : 'the status is not declared'
   })
-  expect(fits || { status, body }, 'the answer is as declared').toBe(true)
+  if (problems.includes(null)) return
+  throw new Error(`${problems.join('; ') || 'there is no such operation'}: ${answer.status} ${answer.body}`)
+}
+
+type Declared = (typeof operations)[number]['answers'][number]
+
+function misfitOf({ schema, type }: Declared, { headers, body }: WireAnswer): string | null {
+  if (type) return headers['content-type'] === type ? null : 'it is of another type'
+  if (!schema) return body === '' ? null : 'it has a body'
+  const given = JSON.parse(body)
+  const parsed = schema.safeParse(given)
+  if (!parsed.success) return parsed.error.message
+  // a schema leaves out what it does not know, so what it gives is the same only if there was nothing else
+  return isDeepStrictEqual(parsed.data, given) ? null : 'it tells more than is declared'
 }
 
 function mustBeProblem(matching: Spot[], { status, headers, body }: WireAnswer): void {

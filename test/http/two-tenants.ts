@@ -241,6 +241,8 @@ export function poolOf(all: readonly Belongings[], url: string): Pool {
     apiKey: each('keys'),
     session: [...first.sessions, ...all.flatMap((one) => one.sessions), 999_999],
     kind: ['echo', 'broken', 'spread', 'idle', 'idle', 'nobody'],
+    // kinds that remote workers bring
+    name: ['echo', 'idle', 'remote'],
     queue: ['default', 'idle', 'nobody'],
     group: ['audit', 'webhooks', 'nobody'],
     tenant: ['mine', 'mine', 'mine', 'theirs', 'nobody'],
