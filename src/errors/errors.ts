@@ -91,7 +91,9 @@ export const errorCodes = {
   },
   rate_limited: { status: 429, meaning: 'The API key has made too many requests in a short time.' },
   waits_exhausted: { status: 429, meaning: 'The API key has too many requests open that wait for something.' },
-  header_invalid: { status: 400, meaning: 'A header of the request is malformed.' },
+  header_invalid: { status: 400, meaning: 'The request is not well-formed HTTP, or one of its headers is malformed.' },
+  headers_too_large: { status: 431, meaning: 'The path and the headers of the request are too long.' },
+  request_slow: { status: 408, meaning: 'The request took too long to arrive.' },
   internal: { status: 500, meaning: 'Something went wrong on our side.' },
   not_running: { status: 503, meaning: 'This part of Holdfast was stopped or never started.' },
 } as const satisfies Record<string, { status: number; meaning: string }>

@@ -58,7 +58,9 @@ export function documentOf(app: OpenAPIHono, config: Pick<Config, 'publicUrl'>):
       license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
     },
     servers: [{ url: config.publicUrl ?? '/' }],
-    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+    tags: Object.entries(tags)
+      .filter(([name]) => operations.some(({ tag }) => tag === name))
+      .map(([name, description]) => ({ name, description })),
   })
 }
 

@@ -22,8 +22,8 @@ import { makeLive } from './live.ts'
 import type { BodySize, Operation, Reply } from './operation.ts'
 import { operations } from './operations.ts'
 import { addPages } from './pages.ts'
-import { problemOf } from './problem.ts'
-import { makeSeal } from './seal.ts'
+import { everyAnswer, problemOf } from './problem.ts'
+import { makeSeal, sealOf } from './seal.ts'
 import type { z } from './zod.ts'
 
 /** What an HTTP door needs. */
@@ -106,7 +106,7 @@ async function serve(
   mustHave(caller, one.scope, one.isForAll === true)
   const given = {
     hf: door.engine(),
-    door,
+    door: { ...door, seal: sealOf(door.seal, caller.tenant) },
     caller,
     request,
     params: check('path', one.params, params),
@@ -122,7 +122,8 @@ async function serve(
 }
 
 function queryOf(request: Request): Record<string, unknown> {
-  const query: Record<string, unknown> = {}
+  // without a prototype, __proto__ is a name like any other
+  const query: Record<string, unknown> = Object.create(null)
   const at = request.url.indexOf('?')
   if (at < 0) return query
   // said twice is an array, which no schema takes: better than to guess which one was meant
@@ -184,6 +185,8 @@ async function answer(door: Door, request: Request, route: string, give: () => P
       )
   }
   const { status, body } = reply
+  // HEAD is answered without the body: a stream that nobody will read must not wait for a reader
+  if (request.method === 'HEAD' && body instanceof ReadableStream) await body.cancel()
   const method = methods.has(request.method) ? request.method : 'other'
   door.meter.answered({ route, method, status, ms: performance.now() - sinceMs })
   const trace = request.headers.get('traceparent')
@@ -193,15 +196,6 @@ async function answer(door: Door, request: Request, route: string, give: () => P
 
 /** Others are counted as one, or anybody could make series without end. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'])
-
-/** Answers are data: no page may frame them, sniff at them, run them or keep them. */
-const everyAnswer = {
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-  'referrer-policy': 'no-referrer',
-  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-}
 
 function requestIdOf(request: Request): string {
   const given = request.headers.get('x-request-id') ?? request.headers.get('x-correlation-id')

@@ -32,12 +32,11 @@ function headersOf({ code, details }: HoldfastError): Record<string, string> {
   }
 }
 
-/** The answer to a request that went wrong. What is our own fault says nothing of our inside. */
-export function problemOf(thrown: unknown, requestId: string): Reply {
-  const error = thrown instanceof HoldfastError ? thrown : new HoldfastError('internal', '')
+/** What a problem says, as JSON. What is our own fault says nothing of our inside. */
+export function problemText(error: HoldfastError, requestId: string): { status: number; body: string } {
   const { code, details, status } = error
   const isOurs = status >= 500 && code !== 'not_running' && code !== 'result_timeout'
-  const body = {
+  const problem = {
     type: `urn:holdfast:error:${code}`,
     title: errorCodes[code].meaning,
     status,
@@ -46,6 +45,21 @@ export function problemOf(thrown: unknown, requestId: string): Reply {
     requestId,
     ...(isOurs || !details ? {} : { details }),
   }
-  const headers = { 'content-type': 'application/problem+json', ...headersOf(error) }
-  return { status, headers, body: JSON.stringify(body) }
+  return { status, body: JSON.stringify(problem) }
 }
+
+/** The answer to a request that went wrong. */
+export function problemOf(thrown: unknown, requestId: string): Reply {
+  const error = thrown instanceof HoldfastError ? thrown : new HoldfastError('internal', '')
+  const headers = { 'content-type': 'application/problem+json', ...headersOf(error) }
+  return { ...problemText(error, requestId), headers }
+}
+
+/** Answers are data: no page may frame them, sniff at them, run them or keep them. */
+export const everyAnswer = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+} as const

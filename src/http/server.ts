@@ -1,9 +1,10 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { createAdaptorServer } from '@hono/node-server'
+import { getRequestListener } from '@hono/node-server'
 import { HoldfastError } from '../errors/errors.ts'
 import type { Service } from '../service/service.ts'
 import { type HttpOptions, makeHttp } from './http.ts'
+import { refuseMalformed, refuseTarget } from './malformed.ts'
 
 /** An HTTP server that runs. */
 export interface HttpServer extends Service {
@@ -21,16 +22,18 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
   const { config } = options
   const http = makeHttp(options)
   // a client that sends its headers or its body drop by drop is cut off, and so is one with endless headers
-  const server = createAdaptorServer({
-    fetch: (request: Request, env: unknown) => http.fetch(request, env),
-    serverOptions: {
+  const listener = getRequestListener((request, env) => http.fetch(request, env), { errorHandler: refuseTarget })
+  const server = createServer(
+    {
       headersTimeout: config.httpHeaderMs,
       requestTimeout: config.httpBodyMs,
       keepAliveTimeout: 75_000,
       connectionsCheckingInterval: Math.min(1_000, config.httpHeaderMs),
       maxHeaderSize: 16_384,
     },
-  }) as Server
+    (incoming, outgoing) => void listener(incoming, outgoing),
+  )
+  refuseMalformed(server)
   const sockets = watchSockets(server)
   let stopping: Promise<void> | undefined
 

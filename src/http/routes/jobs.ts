@@ -34,6 +34,7 @@ export const jobOperations = [
       cursor: cursor.optional(),
     }),
     answers: { 200: { about: 'A page of jobs.', schema: jobPage, headers: { Link: 'Where the next page is.' } } },
+    problems: ['option_invalid'],
     async handle({ hf, door, caller, query, request }) {
       const { cursor: from, tenant: asked, state: words, ...filters } = query
       const before = await placeIn(door.seal, 'jobs', from)
@@ -62,7 +63,7 @@ export const jobOperations = [
       200: { about: 'The job.', schema: jobWhole, headers: { ETag: 'Changes when the job does.' } },
       304: { about: 'It is as you know it.' },
     },
-    problems: ['job_not_found'],
+    problems: ['job_not_found', 'waits_exhausted'],
     async handle(given) {
       const waitMs = waitMsOf(given.headers.prefer)
       let job = await jobOf(given)
@@ -91,7 +92,7 @@ export const jobOperations = [
         headers: { 'Retry-After': 'After how many seconds to ask again.' },
       },
     },
-    problems: ['job_not_found', 'job_failed', 'job_cancelled'],
+    problems: ['job_not_found', 'job_failed', 'job_cancelled', 'waits_exhausted'],
     async handle(given) {
       const waitMs = waitMsOf(given.headers.prefer)
       let job = await jobOf(given)

@@ -133,7 +133,7 @@ function beside<R>(asked: readonly { id: string; attempt: number }[], results: R
   return { results: asked.map(({ id, attempt }, index) => ({ id, attempt, result: results[index] })) }
 }
 
-const tag = 'remote workers'
+const tag = 'work'
 const lost = ['session_not_found', 'session_ended'] as const
 
 /** For workers in any language: a session with a lease, claims that wait, outcomes with their fences. */

@@ -62,7 +62,7 @@ export const submitOperations = [
         headers: { Location: 'Where the job is.' },
       },
     },
-    problems,
+    problems: [...problems, 'waits_exhausted'],
     async handle(given) {
       const { headers, body, caller, hf } = given
       const [job, options] = await prepared(given, body, headers['idempotency-key'], headers.traceparent)

@@ -24,8 +24,15 @@ export const state = z.enum(allStates as [State, ...State[]]).openapi('State')
 export const time = z.iso
   .datetime({ offset: true })
   .openapi({ format: 'date-time', example: '2026-01-31T12:00:00.000Z' })
-/** A time that somebody gives. */
-export const givenTime = time.transform((text) => new Date(text))
+/** A time that somebody gives; with its offset, the last day of a year may be one of the next. */
+export const givenTime = time
+  .refine((text) => isWithinYears(new Date(text)), 'must be a time of the years 0 to 9999')
+  .transform((text) => new Date(text))
+
+function isWithinYears(given: Date): boolean {
+  const year = given.getUTCFullYear()
+  return year >= 0 && year <= 9999
+}
 
 /** A text for people that Postgres can hold. */
 export const text = (most: number) =>
