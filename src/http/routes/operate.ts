@@ -69,12 +69,9 @@ const recovery = z
       .nullable(),
     boundMs: z.number().openapi({ description: 'The latest moment at which any lost job moves again.' }),
     ladder: z.array(z.object({ rung: z.string(), when: z.string(), boundMs: z.number(), made: z.string() })),
-    orphans: z
-      .number()
-      .int()
-      .openapi({
-        description: 'Attempts that have lost their workers and were not moved on yet; at most 1,000 are counted.',
-      }),
+    orphans: z.number().int().openapi({
+      description: 'Attempts that have lost their workers and were not moved on yet; at most 1,000 are counted.',
+    }),
     revivals: z.array(
       z.object({
         at: time,
