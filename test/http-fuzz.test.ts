@@ -154,7 +154,7 @@ const keyed = (key: string) => [['authorization', `Bearer ${key}`] as const]
 /** Sends the same fitting requests twice: with what another tenant has, and with what nobody has in its place. */
 async function differences(round: number) {
   const { mine, theirs, hookUrl } = world
-  const at = <T>(all: readonly T[]): T[] => all.slice(round % all.length).slice(0, 1)
+  const at = (all: readonly unknown[]) => all.slice(round % all.length).slice(0, 1)
   const some: Belongings = { ...theirs, ...Object.fromEntries(idKinds.map((kind) => [kind, at(theirs[kind])])) }
   const others = nobodys(some)
   const asked: { id: string; request: string; got: unknown; nobodys: unknown }[] = []
