@@ -60,11 +60,7 @@ export function makeHttp(options: HttpOptions): Http {
     stopping: stopping.signal,
   }
   const app = new OpenAPIHono({ strict: false })
-  if (config.httpOrigins.length > 0)
-    app.use(
-      '/v1/*',
-      cors({ origin: [...config.httpOrigins], exposeHeaders: ['location', 'link', 'etag', 'x-request-id'] }),
-    )
+  if (config.httpOrigins.length > 0) app.use('/v1/*', cors({ origin: [...config.httpOrigins], exposeHeaders: exposed }))
   for (const one of operations) {
     const limit = mostBytes(config, one.bodySize ?? 'small')
     app.on(one.method.toUpperCase(), one.path.replace(/\{(\w+)\}/g, ':$1'), (c) =>
@@ -87,6 +83,12 @@ export function makeHttp(options: HttpOptions): Http {
     },
   }
 }
+
+/** What a page of another site may read of an answer. */
+const exposed = [
+  ...['location', 'link', 'etag', 'x-request-id', 'traceparent'],
+  ...['retry-after', 'idempotent-replayed', 'preference-applied'],
+]
 
 function mostBytes(config: Config, size: BodySize): number {
   if (size === 'large') return config.httpMaxBytes
@@ -188,6 +190,8 @@ async function answer(door: Door, request: Request, route: string, give: () => P
     status: response.status,
     ms: performance.now() - sinceMs,
   })
+  // nobody reads the body of a HEAD, so a stream must be told that it is over
+  if (request.method === 'HEAD') await response.body?.cancel()
   for (const [name, value] of everyAnswer) response.headers.set(name, value)
   response.headers.set('x-request-id', requestId)
   const trace = request.headers.get('traceparent')
