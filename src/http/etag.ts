@@ -6,6 +6,8 @@ export function answerTagged(request: Request, body: unknown, headers: Record<st
   const tag = `"${createHash('sha256').update(text).digest('base64url').slice(0, 27)}"`
   const known = request.headers.get('if-none-match') ?? ''
   const tags = known.split(',').map((one) => one.trim().replace(/^W\//, ''))
-  if (tags.includes(tag)) return new Response(null, { status: 304, headers: { etag: tag, ...headers } })
-  return new Response(text, { status: 200, headers: { 'content-type': 'application/json', etag: tag, ...headers } })
+  // kept only by the client itself, and asked about each time
+  const always = { etag: tag, 'cache-control': 'private, no-cache', ...headers }
+  if (tags.includes(tag) || tags.includes('*')) return new Response(null, { status: 304, headers: always })
+  return new Response(text, { status: 200, headers: { 'content-type': 'application/json', ...always } })
 }

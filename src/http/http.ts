@@ -11,14 +11,15 @@ import { makeHttpMeter } from '../engine/http-meter.ts'
 import type { Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
-import { readBody } from './body.ts'
+import { within } from '../service/service.ts'
+import { isEmpty, readBody } from './body.ts'
 import { mustHave } from './caller.ts'
 import { documentOf } from './document.ts'
 import { type Door, makeKinds } from './door.ts'
 import { makeKeyring } from './keyring.ts'
 import { makeLimits } from './limits.ts'
 import { makeLive } from './live.ts'
-import type { BodySize, Operation } from './operation.ts'
+import { type BodySize, isBodyOptional, type Operation } from './operation.ts'
 import { operations } from './operations.ts'
 import { addPages } from './pages.ts'
 import { problemOf } from './problem.ts'
@@ -78,11 +79,13 @@ export function makeHttp(options: HttpOptions): Http {
     async stop() {
       stopping.abort()
       clearInterval(noting)
-      await door.live.stop()
-      await door.keyring.noteUses().catch(() => {}) // only for people; a database that is gone must not hold us
+      // a database that does not answer must not hold us: the one only reads, and the other is only for people
+      await within(lastWordsMs, Promise.all([door.live.stop(), door.keyring.noteUses().catch(() => {})]))
     },
   }
 }
+
+const lastWordsMs = 2_000
 
 /** What a page of another site may read of an answer. */
 const exposed = [
@@ -113,13 +116,18 @@ async function serve(
     params: check('path', one.params, params),
     query: check('query', one.query, queryOf(request)),
     headers: one.headers ? check('headers', one.headers, Object.fromEntries(request.headers)) : {},
-    body: one.body ? check('body', one.body, await readBody(request, limit)) : undefined,
+    body: one.body ? check('body', one.body, await bodyOf(one, request, limit)) : undefined,
     /** Made only for those who wait. */
     get signal() {
       return AbortSignal.any([request.signal, door.stopping])
     },
   }
   return one.handle(given)
+}
+
+/** What was sent; where nothing has to be said, nothing is as good as an empty object. */
+async function bodyOf(one: Operation, request: Request, limit: number): Promise<unknown> {
+  return isBodyOptional(one) && isEmpty(request) ? {} : readBody(request, limit)
 }
 
 function queryOf(request: Request): Record<string, unknown> {
@@ -193,6 +201,7 @@ async function answer(door: Door, request: Request, route: string, give: () => P
   // nobody reads the body of a HEAD, so a stream must be told that it is over
   if (request.method === 'HEAD') await response.body?.cancel()
   for (const [name, value] of everyAnswer) response.headers.set(name, value)
+  if (!response.headers.has('cache-control')) response.headers.set('cache-control', 'no-store')
   response.headers.set('x-request-id', requestId)
   const trace = request.headers.get('traceparent')
   if (trace !== null && traceShape.test(trace)) response.headers.set('traceparent', trace)

@@ -74,6 +74,11 @@ export function operation<P extends z.ZodType, Q extends z.ZodType, H extends z.
   return declared as unknown as Operation
 }
 
+/** Whether the body may be left out: nothing in it has to be said. */
+export function isBodyOptional({ body }: Operation): boolean {
+  return body?.safeParse({}).success === true
+}
+
 /** A JSON answer. */
 export function json(status: number, body: unknown, headers: Record<string, string> = {}): Response {
   return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', ...headers } })

@@ -27,7 +27,9 @@ export function addPages(app: OpenAPIHono, door: Door, document: object, answer:
     return json(ready.isReady ? 200 : 503, ready)
   })
   page('/metrics', async (request) => {
-    mustHave(await door.keyring.callerOf(request), 'read', true)
+    const caller = await door.keyring.callerOf(request)
+    door.limits.take(caller)
+    mustHave(caller, 'read', true)
     const type = 'text/plain; version=0.0.4; charset=utf-8'
     return new Response(await door.meter.text(engineOf(door)), { headers: { 'content-type': type } })
   })
