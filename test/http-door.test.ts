@@ -206,10 +206,11 @@ test('bodies, rates and waits have limits, and each says what to do', async ({ o
   const held = [1, 2].map(() =>
     waiter.getResult({ path: { id }, header: { prefer: 'wait=30' } }, { signal: leaving.signal }),
   )
-  const third = await until(
-    () => waiter.getResult({ path: { id }, header: { prefer: 'wait=1' } }).catch((error) => error.code),
+  await until(
+    async () => (await (await call('/metrics')).text()).includes('holdfast_http_waits 2'),
     'the waits are used up',
   )
+  const third = await waiter.getResult({ path: { id }, header: { prefer: 'wait=1' } }).catch((error) => error.code)
   expect(third).toBe('waits_exhausted')
   leaving.abort()
   await Promise.allSettled(held)

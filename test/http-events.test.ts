@@ -103,6 +103,69 @@ test('a thousand idle listeners share one reader, and all are told', async ({ op
   for (const socket of sockets) socket.destroy()
 })
 
+test('a client that is cut off before its first event loses nothing that happens meanwhile', async ({
+  open,
+  serve,
+}) => {
+  const hf = await open({ jobs: [noop] })
+  const first = await serve(hf, { jobs: [noop] })
+  const leaving = new AbortController()
+  const events = first.client.streamEvents({ query: { types: 'job.submitted' } }, { signal: leaving.signal })
+  const heard = events.next()
+  await until(() => listenersOf(first.call, 1), 'it listens')
+  await first.server.stop()
+  const job = await hf.submit(noop, undefined as never)
+  await serve(hf, { jobs: [noop], config: { ...hf.config, httpPort: Number(new URL(first.url).port) } })
+  expect((await heard).value).toMatchObject({ type: 'job.submitted', job: job.id })
+  leaving.abort()
+  await events.return(undefined)
+})
+
+test('a key that is revoked hears nothing more, and gets no answer that it waited for', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { as, call } = await serve(hf, { jobs: [noop] })
+  const mine = await as('mine', 'read')
+  const stream = await call('/v1/events/stream', { key: mine.key })
+  const { id } = await hf.submit(noop, undefined as never, { tenant: 'mine' })
+  let heard = ''
+  const ended = (async () => {
+    for await (const part of stream.body ?? []) heard += Buffer.from(part).toString()
+  })()
+  await until(() => heard.includes('event: job.submitted'), 'it is told')
+  const waiting = mine.getResult({ path: { id }, header: { prefer: 'wait=30' } }).catch((error) => error.code)
+  const [known] = await hf.keys.list()
+  await hf.keys.revoke(known?.id as string)
+  await until(async () => (await call('/v1/jobs', { key: mine.key })).status === 401, 'the key is refused', 5_000)
+  await hf.submit(noop, undefined as never, { tenant: 'mine', meta: { note: 'later' } })
+  await ended
+  expect(heard.match(/^event: /gm)).toHaveLength(1)
+  await hf.cancel(id)
+  expect(await waiting).toBe('key_refused')
+})
+
+test('HEAD of a stream leaves no listener behind', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { call } = await serve(hf, { jobs: [noop] })
+  const head = await call('/v1/events/stream', { method: 'HEAD' })
+  expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
+  await until(() => listenersOf(call, 0), 'nobody listens')
+})
+
+test('an event has the same id however often a tenant reads it', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { as } = await serve(hf, { jobs: [noop] })
+  const mine = await as('mine', 'read')
+  await hf.submit(noop, undefined as never, { tenant: 'mine' })
+  const [one, two] = [await mine.listEvents(), await mine.listEvents()]
+  expect(one.data?.events).toHaveLength(1)
+  expect(one.data).toEqual(two.data)
+})
+
+/** Whether the server tells of so many listeners. */
+async function listenersOf(call: (path: string) => Promise<Response>, count: number): Promise<boolean> {
+  return (await (await call('/metrics')).text()).includes(`holdfast_http_listeners ${count}`)
+}
+
 test('a server that stops ends streams and long polls with an answer', async ({ open, serve }) => {
   const hf = await open({ jobs: [noop] })
   const { call, client, server } = await serve(hf, { jobs: [noop] })

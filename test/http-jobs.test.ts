@@ -40,7 +40,7 @@ test('the generated client drives the whole life of a job', async ({ open, serve
   const events: string[] = []
   const ending = new AbortController()
   const listening = (async () => {
-    for await (const event of client.streamEvents({ query: { types: 'job.*' } }, { signal: ending.signal }))
+    for await (const event of client.streamEvents({ query: { types: 'job.*', after: '0' } }, { signal: ending.signal }))
       events.push(event.type)
   })()
 
@@ -197,6 +197,19 @@ test('cancel tells "no such job" from "too late", and both are decided by the wr
   await expect(
     client.cancelJob({ path: { id: '01890a5d-ac96-774b-bcce-b302099a8057' }, body: {} }),
   ).rejects.toMatchObject({ status: 404, code: 'job_not_found' })
+})
+
+test('what has nothing to say needs no body', async ({ open, serve }) => {
+  const hf = await open({ jobs: [greet] })
+  const { call, client } = await serve(hf, { jobs: [greet] })
+  const { id } = await hf.submit(greet, { name: 'a' }, { delayMs: 60_000 })
+  expect((await call(`/v1/jobs/${id}/cancel`, { method: 'POST' })).status).toBe(200)
+  expect((await client.redoJob({ path: { id } })).data).toEqual({ id, state: 'queued' })
+  const said = await call(`/v1/jobs/${id}/cancel`, { method: 'POST', headers: { 'content-type': 'application/json' } })
+  expect(said.status).toBe(200)
+  const text = await call(`/v1/jobs/${id}/redo`, { method: 'POST', body: '{}' })
+  expect([text.status, (await problem(text)).code]).toEqual([415, 'content_type_unsupported'])
+  expect((await call('/v1/jobs', { method: 'POST' })).status).toBe(415)
 })
 
 test('an unchanged job is answered with 304, and a changed one anew', async ({ open, serve }) => {

@@ -103,7 +103,8 @@ function stateCell({ revokedAt, expiresAt }: ApiKey) {
 
 async function revoke(word: string, flags: Flags): Promise<void> {
   const revoked = await withClient(configOf({ ...flags }), async (hf) => {
-    const found = (await hf.keys.list()).filter(({ id }) => id === word || id.endsWith(word))
+    const isEnd = /^[0-9a-f]{6,12}$/i.test(word)
+    const found = (await hf.keys.list()).filter(({ id }) => isEnd && id.endsWith(word.toLowerCase()))
     if (found.length > 1) throw new HoldfastError('option_invalid', `Several keys end with ${word}; give more letters.`)
     return hf.keys.revoke(found[0]?.id ?? word)
   })

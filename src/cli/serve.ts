@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { makeLog } from '../engine/log.ts'
+import { within } from '../service/service.ts'
 import { urlOf } from './client.ts'
 import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
 import { loadJobs } from './load-jobs.ts'
@@ -30,6 +31,9 @@ export function addServe(program: Command): void {
   )
 }
 
+// what waits for a database that does not answer cannot be waited for
+const longestStopMs = 8_000
+
 async function serve(module: string | undefined, flags: Record<string, unknown>): Promise<void> {
   const config = configOf(flags)
   const log = makeLog(config.logLevel)
@@ -48,8 +52,12 @@ async function serve(module: string | undefined, flags: Record<string, unknown>)
   complain(`Serving at ${serving.url()}, with docs at ${serving.url()}/docs. Ctrl-C stops it.`)
   await ending.asked
   complain('Stopping: requests that wait are answered, streams are ended.')
-  await serving.stop()
-  complain('Stopped.')
+  const isWhole = await within(longestStopMs, serving.stop())
+  complain(
+    isWhole
+      ? 'Stopped.'
+      : 'Stopped, although the database does not answer: what it was sent last may or may not be stored.',
+  )
 }
 
 async function tellKeys(hf: Holdfast): Promise<void> {

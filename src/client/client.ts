@@ -28,11 +28,15 @@ type Part<Given, Name extends string> = Given extends { [N in Name]: infer P }
       ? unknown
       : { [N in Name]?: P }
     : unknown
-type Body<Id extends OperationName> = operations[Id] extends {
-  requestBody: { content: { 'application/json': infer B } }
-}
-  ? { body: B }
-  : unknown
+type Json = { content: { 'application/json': unknown } }
+type JsonOf<Given> = Given extends { content: { 'application/json': infer B } } ? B : never
+type Body<Id extends OperationName> = operations[Id] extends { requestBody: Json }
+  ? { body: JsonOf<operations[Id]['requestBody']> }
+  : operations[Id] extends { requestBody?: infer Maybe }
+    ? [NonNullable<Maybe>] extends [never]
+      ? unknown
+      : { body?: JsonOf<NonNullable<Maybe>> }
+    : unknown
 
 /** What an operation is given: parameters of its path, its query and its headers, and its body. */
 export type Given<Id extends OperationName> = Part<Parameters<Id>, 'path'> &

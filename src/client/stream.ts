@@ -18,9 +18,10 @@ export async function* readEvents(
   for (let failures = 0; !signal.aborted; ) {
     try {
       const response = await open(lastId, signal)
-      for await (const event of eventsIn(response)) {
+      for await (const { id, event } of blocksIn(response)) {
+        lastId = id ?? lastId
+        if (!event) continue
         failures = 0
-        lastId = event.id
         yield event
       }
     } catch (error) {
@@ -33,7 +34,8 @@ export async function* readEvents(
   }
 }
 
-async function* eventsIn(response: Response): AsyncGenerator<ServerEvent> {
+/** Blocks of a stream: most hold an event, the first only a place to come back to. */
+async function* blocksIn(response: Response): AsyncGenerator<{ id: string | undefined; event?: ServerEvent }> {
   const decoder = new TextDecoder()
   let rest = ''
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
@@ -42,8 +44,13 @@ async function* eventsIn(response: Response): AsyncGenerator<ServerEvent> {
       const blocks = (rest + decoder.decode(part.value, { stream: true })).split('\n\n')
       rest = blocks.pop() as string
       for (const block of blocks) {
-        const data = block.split('\n').filter((line) => line.startsWith('data: '))
-        if (data.length > 0) yield JSON.parse(data.map((line) => line.slice(6)).join('\n')) as ServerEvent
+        const lines = block.split('\n')
+        const field = (name: string) =>
+          lines.filter((line) => line.startsWith(name)).map((line) => line.slice(name.length))
+        const [id] = field('id: ')
+        const data = field('data: ')
+        if (data.length > 0) yield { id, event: JSON.parse(data.join('\n')) as ServerEvent }
+        else if (id !== undefined) yield { id }
       }
     }
   } finally {

@@ -22,6 +22,13 @@ export async function readBody(request: Request, mostBytes: number): Promise<unk
   }
 }
 
+/** Whether a request comes without a body. */
+export function isEmpty({ headers }: Request): boolean {
+  if (headers.has('transfer-encoding')) return false
+  const told = headers.get('content-length')
+  return told === '0' || (told === null && !headers.has('content-type'))
+}
+
 function isJson(type: string | null): boolean {
   return type !== null && /^application\/([\w.+-]+\+)?json *(;.*)?$/i.test(type)
 }

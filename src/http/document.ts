@@ -2,7 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config/config.ts'
 import { version } from '../engine/work.ts'
 import { type ErrorCode, errorCodes } from '../errors/errors.ts'
-import type { Answer, Operation } from './operation.ts'
+import { type Answer, isBodyOptional, type Operation } from './operation.ts'
 import { operations } from './operations.ts'
 import { problemSchema } from './problem.ts'
 import type { z } from './zod.ts'
@@ -82,7 +82,9 @@ function register(app: OpenAPIHono, one: Operation): void {
       ...(one.params ? { params: one.params as ObjectSchema } : {}),
       ...(one.query ? { query: one.query as ObjectSchema } : {}),
       ...(one.headers ? { headers: one.headers as ObjectSchema } : {}),
-      ...(one.body ? { body: { required: true, content: { 'application/json': { schema: one.body } } } } : {}),
+      ...(one.body
+        ? { body: { required: !isBodyOptional(one), content: { 'application/json': { schema: one.body } } } }
+        : {}),
     },
     responses: {
       ...Object.fromEntries(Object.entries(one.answers).map(([status, answer]) => [status, responseOf(answer)])),

@@ -7,6 +7,8 @@ export function answerTagged(request: Request, body: unknown, headers: Record<st
   const tag = `"${createHash('sha256').update(text).digest('base64url').slice(0, 27)}"`
   const known = request.headers.get('if-none-match') ?? ''
   const tags = known.split(',').map((one) => one.trim().replace(/^W\//, ''))
-  if (tags.includes(tag)) return { status: 304, headers: { etag: tag, ...headers }, body: null }
-  return { status: 200, headers: { 'content-type': 'application/json', etag: tag, ...headers }, body: text }
+  // kept only by the client itself, and asked about each time
+  const always = { etag: tag, 'cache-control': 'private, no-cache', ...headers }
+  if (tags.includes(tag) || tags.includes('*')) return { status: 304, headers: always, body: null }
+  return { status: 200, headers: { 'content-type': 'application/json', ...always }, body: text }
 }

@@ -11,15 +11,16 @@ import { makeHttpMeter } from '../engine/http-meter.ts'
 import type { Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
+import { within } from '../service/service.ts'
 import { isTraceparent } from '../trace/trace.ts'
-import { readBody } from './body.ts'
+import { isEmpty, readBody } from './body.ts'
 import { mustHave } from './caller.ts'
 import { documentOf } from './document.ts'
 import { type Door, makeKinds } from './door.ts'
 import { makeKeyring } from './keyring.ts'
 import { makeLimits } from './limits.ts'
 import { makeLive } from './live.ts'
-import type { BodySize, Operation, Reply } from './operation.ts'
+import { type BodySize, isBodyOptional, type Operation, type Reply } from './operation.ts'
 import { operations } from './operations.ts'
 import { addPages } from './pages.ts'
 import { everyAnswer, problemOf } from './problem.ts'
@@ -61,11 +62,7 @@ export function makeHttp(options: HttpOptions): Http {
     stopping: stopping.signal,
   }
   const app = new OpenAPIHono({ strict: false })
-  if (config.httpOrigins.length > 0)
-    app.use(
-      '/v1/*',
-      cors({ origin: [...config.httpOrigins], exposeHeaders: ['location', 'link', 'etag', 'x-request-id'] }),
-    )
+  if (config.httpOrigins.length > 0) app.use('/v1/*', cors({ origin: [...config.httpOrigins], exposeHeaders: exposed }))
   for (const one of operations) {
     const limit = mostBytes(config, one.bodySize ?? 'small')
     app.on(one.method.toUpperCase(), one.path.replace(/\{(\w+)\}/g, ':$1'), (c) =>
@@ -83,11 +80,19 @@ export function makeHttp(options: HttpOptions): Http {
     async stop() {
       stopping.abort()
       clearInterval(noting)
-      await door.live.stop()
-      await door.keyring.noteUses().catch(() => {}) // only for people; a database that is gone must not hold us
+      // a database that does not answer must not hold us: the one only reads, and the other is only for people
+      await within(lastWordsMs, Promise.all([door.live.stop(), door.keyring.noteUses().catch(() => {})]))
     },
   }
 }
+
+const lastWordsMs = 2_000
+
+/** What a page of another site may read of an answer. */
+const exposed = [
+  ...['location', 'link', 'etag', 'x-request-id', 'traceparent'],
+  ...['retry-after', 'idempotent-replayed', 'preference-applied'],
+]
 
 function mostBytes(config: Config, size: BodySize): number {
   if (size === 'large') return config.httpMaxBytes
@@ -112,13 +117,18 @@ async function serve(
     params: check('path', one.params, params),
     query: check('query', one.query, queryOf(request)),
     headers: one.headers ? check('headers', one.headers, Object.fromEntries(request.headers)) : {},
-    body: one.body ? check('body', one.body, await readBody(request, limit)) : undefined,
+    body: one.body ? check('body', one.body, await bodyOf(one, request, limit)) : undefined,
     /** Made only for those who wait. */
     get signal() {
       return AbortSignal.any([request.signal, door.stopping])
     },
   }
   return one.handle(given)
+}
+
+/** What was sent; where nothing has to be said, nothing is as good as an empty object. */
+async function bodyOf(one: Operation, request: Request, limit: number): Promise<unknown> {
+  return isBodyOptional(one) && isEmpty(request) ? {} : readBody(request, limit)
 }
 
 function queryOf(request: Request): Record<string, unknown> {
@@ -190,7 +200,7 @@ async function answer(door: Door, request: Request, route: string, give: () => P
   const method = methods.has(request.method) ? request.method : 'other'
   door.meter.answered({ route, method, status, ms: performance.now() - sinceMs })
   const trace = request.headers.get('traceparent')
-  const headers = { ...reply.headers, ...everyAnswer, 'x-request-id': requestId }
+  const headers = { 'cache-control': 'no-store', ...reply.headers, ...everyAnswer, 'x-request-id': requestId }
   return new Response(body, { status, headers: isTraceparent(trace) ? { ...headers, traceparent: trace } : headers })
 }
 

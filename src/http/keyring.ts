@@ -7,6 +7,8 @@ import { anyoneHere, type Caller } from './caller.ts'
 export interface Keyring {
   /** Who makes this request. Throws key_missing, key_refused or host_refused. */
   callerOf(request: Request): Promise<Caller>
+  /** Whether whoever was let in with this request still would be. A database that is away is no reason to send anybody off. */
+  isStillGood(request: Request): Promise<boolean>
   /** Writes down which keys were used since the last time. */
   noteUses(): Promise<void>
 }
@@ -34,23 +36,12 @@ export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
   }
 
   return {
-    async callerOf(request) {
-      const header = request.headers.get('authorization')
-      if (header === null) {
-        if (needsKey)
-          throw new HoldfastError(
-            'key_missing',
-            'Send an API key as "Authorization: Bearer hf_…". `holdfast keys create` makes one.',
-          )
-        mustBeHere(request)
-        return anyoneHere
-      }
-      const [, text] = /^Bearer +(\S+) *$/i.exec(header) ?? []
-      const key = text === undefined ? null : await check(text)
-      if (!key) throw new HoldfastError('key_refused', 'There is no such API key, or it was revoked or has expired.')
-      used.add(key.id)
-      return { keyId: key.id, tenant: key.tenant, scopes: key.scopes }
-    },
+    callerOf,
+    isStillGood: (request) =>
+      callerOf(request).then(
+        () => true,
+        (error) => !(error instanceof HoldfastError && error.code === 'key_refused'),
+      ),
     async noteUses() {
       if (used.size === 0) return
       const ids = [...used]
@@ -58,6 +49,29 @@ export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
       await keys().touch(ids)
     },
   }
+
+  async function callerOf(request: Request): Promise<Caller> {
+    const header = request.headers.get('authorization')
+    if (header === null) {
+      if (needsKey)
+        throw new HoldfastError(
+          'key_missing',
+          'Send an API key as "Authorization: Bearer hf_…". `holdfast keys create` makes one.',
+        )
+      mustBeHere(request)
+      return anyoneHere
+    }
+    const [, text] = /^Bearer +(\S+) *$/i.exec(header) ?? []
+    const key = text === undefined ? null : await check(text)
+    if (!key) throw keyRefused()
+    used.add(key.id)
+    return { keyId: key.id, tenant: key.tenant, scopes: key.scopes }
+  }
+}
+
+/** What a key hears that is none, or no longer one. */
+export function keyRefused(): HoldfastError {
+  return new HoldfastError('key_refused', 'There is no such API key, or it was revoked or has expired.')
 }
 
 const ownNames = new Set(['localhost', '127.0.0.1', '[::1]', '::1'])

@@ -16,10 +16,17 @@ export interface LiveFilter {
   job: string | undefined
 }
 
+/** What a listener is told. */
+export interface Told {
+  events: AsyncGenerator<LogEvent>
+  /** Where it begins: who comes back with this place has missed nothing, even if no event was told. */
+  from: number
+}
+
 /** Tells listeners of events. */
 export interface Live {
   /** The events that fit, from behind a place in the log or from now on, until the signal fires. Answers once nothing can be missed. */
-  listen(filter: LiveFilter, after: number | null, signal: AbortSignal): Promise<AsyncGenerator<LogEvent>>
+  listen(filter: LiveFilter, after: number | null, signal: AbortSignal): Promise<Told>
   listeners(): number
   stop(): Promise<void>
 }
@@ -28,38 +35,50 @@ interface Listener {
   push(event: LogEvent): void
 }
 
+/** The one that reads for all. Its listeners are its own: what one that ends still reads must not reach those of the next. */
+interface Reader {
+  listeners: Set<Listener>
+  /** Everything behind this place is still to be told. */
+  at: number
+  /** Everything up to here was told, and nothing below it is still to come; null while nobody knows. */
+  safeAt: number | null
+  started: Promise<void>
+  stop(): Promise<void>
+}
+
 const mostHeld = 10_000
 /** One look of one server for all its listeners. */
 const pollMs = 100
 
 /** Makes the live view of an engine. It reads only while somebody listens. */
 export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => void): Live {
-  const listeners = new Set<Listener>()
-  /** Everything up to here was told, and nothing below it is still to come; null while nobody knows. */
-  let safeAt: number | null = null
-  let reading: { started: Promise<void>; stop: () => Promise<void> } | undefined
+  let reading: Reader | undefined
 
-  function start(): { started: Promise<void>; stop: () => Promise<void> } {
+  function start(): Reader {
     const ending = new AbortController()
-    let at = 0
     const started = engine()
       .events.end()
       .then(({ seq, isSafe }) => {
-        at = seq
-        safeAt = isSafe ? seq : null
+        reader.at = seq
+        reader.safeAt = isSafe ? seq : null
       })
     const done = started.then(
       () => read(),
       () => {},
     )
+    const stop = async () => {
+      ending.abort()
+      await done
+    }
+    const reader: Reader = { listeners: new Set(), at: 0, safeAt: null, started, stop }
 
     async function read(): Promise<void> {
       while (!ending.signal.aborted) {
         try {
-          for await (const event of engine().events.watch({ after: at, signal: ending.signal, pollMs })) {
-            at = event.seq
-            safeAt = event.seq
-            for (const listener of listeners) listener.push(event)
+          for await (const event of engine().events.watch({ after: reader.at, signal: ending.signal, pollMs })) {
+            reader.at = event.seq
+            reader.safeAt = event.seq
+            for (const listener of reader.listeners) listener.push(event)
           }
         } catch (error) {
           onTrouble(error)
@@ -68,46 +87,40 @@ export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => 
       }
     }
 
-    return {
-      started,
-      stop: async () => {
-        ending.abort()
-        await done
-      },
-    }
+    return reader
   }
 
-  async function join(listener: Listener): Promise<number | null> {
+  async function join(listener: Listener): Promise<Reader> {
     reading ??= start()
-    listeners.add(listener)
+    const reader = reading
+    reader.listeners.add(listener)
     try {
-      await reading.started
+      await reader.started
     } catch (error) {
-      reading = undefined
-      listeners.delete(listener)
+      if (reading === reader) reading = undefined
       throw error
     }
-    return safeAt
+    return reader
   }
 
-  function leave(listener: Listener): void {
-    listeners.delete(listener)
-    if (listeners.size > 0) return
-    void reading?.stop()
-    reading = undefined
-    safeAt = null
+  function leave(reader: Reader, listener: Listener): void {
+    reader.listeners.delete(listener)
+    if (reader.listeners.size > 0) return
+    void reader.stop()
+    if (reading === reader) reading = undefined
   }
 
   return {
     async listen(filter, after, signal) {
       const inbox = makeInbox(filter, signal)
-      const joinedAt = await join(inbox)
-      return follow()
+      const reader = await join(inbox)
+      const joinedAt = reader.safeAt
+      return { events: follow(), from: after ?? reader.at }
 
       async function* follow(): AsyncGenerator<LogEvent> {
         try {
           if (after !== null && joinedAt === null) {
-            leave(inbox)
+            leave(reader, inbox)
             yield* engine().events.watch({ ...watchOf(filter), after, signal })
             return
           }
@@ -118,11 +131,11 @@ export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => 
             }
           yield* inbox.events()
         } finally {
-          leave(inbox)
+          leave(reader, inbox)
         }
       }
     },
-    listeners: () => listeners.size,
+    listeners: () => reading?.listeners.size ?? 0,
     stop: async () => {
       await reading?.stop()
     },

@@ -74,6 +74,11 @@ export function operation<P extends z.ZodType, Q extends z.ZodType, H extends z.
   return declared as unknown as Operation
 }
 
+/** Whether the body may be left out: nothing in it has to be said. */
+export function isBodyOptional({ body }: Operation): boolean {
+  return body?.safeParse({}).success === true
+}
+
 /** What a handler answers. A response is made of it in one piece, once all headers are known, because to change one costs far more. */
 export interface Reply {
   status: number

@@ -27,7 +27,9 @@ export function addPages(app: OpenAPIHono, door: Door, document: object, answer:
     return json(ready.isReady ? 200 : 503, ready)
   })
   page('/metrics', async (request) => {
-    mustHave(await door.keyring.callerOf(request), 'read', true)
+    const caller = await door.keyring.callerOf(request)
+    door.limits.take(caller)
+    mustHave(caller, 'read', true)
     return plain('text/plain; version=0.0.4; charset=utf-8', await door.meter.text(engineOf(door)))
   })
 }

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createHmac } from 'node:crypto'
 
 /**
  * Places in lists and in the log, as they are handed out: sealed, because a bare number or id would tell a tenant how much others do, and
@@ -27,8 +27,10 @@ export function makeSeal(secret: () => Promise<Buffer>): Seal {
   }
   return {
     async seal(text) {
-      const iv = randomBytes(ivLength)
-      const sealing = createCipheriv(cipher, await keyed(), iv)
+      const own = await keyed()
+      // made of the text, so that the same place has the same name however often it is shown, and no two texts share one
+      const iv = createHmac('sha256', own).update(text).digest().subarray(0, ivLength)
+      const sealing = createCipheriv(cipher, own, iv)
       const sealed = Buffer.concat([sealing.update(text, 'utf8'), sealing.final()])
       return Buffer.concat([iv, sealing.getAuthTag(), sealed]).toString('base64url')
     },

@@ -40,10 +40,11 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
   async function stop(): Promise<void> {
     if (!server.listening) return void (await http.stop())
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    // counted from here: a database that does not answer may take all of it
+    const late = setTimeout(() => server.closeAllConnections(), graceMs)
     await http.stop()
     sockets.endIdle()
     const idle = setInterval(() => sockets.endIdle(), 50)
-    const late = setTimeout(() => server.closeAllConnections(), graceMs)
     await closed
     clearInterval(idle)
     clearTimeout(late)
@@ -60,6 +61,8 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
         server.once('error', (error: NodeJS.ErrnoException) => reject(describe(error, config)))
         server.listen(config.httpPort, config.httpHost, () => {
           server.removeAllListeners('error')
+          // a connection that could not be taken must not end all others
+          server.on('error', (error) => options.log.error({ err: error }, 'trouble with taking connections'))
           resolve()
         })
       }),

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors/errors.ts'
+import { keyRefused } from './keyring.ts'
 import type { Given } from './operation.ts'
 import { z } from './zod.ts'
 
@@ -37,6 +38,8 @@ export async function waitFor(given: Given, id: string, waitMs: number | undefin
     done()
     counted()
   }
+  // the key may have been revoked meanwhile
+  if (!(await given.door.keyring.isStillGood(given.request))) throw keyRefused()
 }
 
 const endings = new Set(['job_failed', 'job_cancelled', 'result_timeout'])

@@ -83,12 +83,18 @@ export const eventOperations = [
       try {
         const after = await afterOf(given, headers['last-event-id'] ?? query.after)
         const { types, tenant: owner, job } = filterOf(given)
-        const events = await door.live.listen(
+        const { events, from } = await door.live.listen(
           { types: types && new Set(types), tenant: owner, job },
           after,
           AbortSignal.any([given.signal, leaving.signal]),
         )
-        return stream({ events, show: (event) => showLogEvent(door.seal, caller, event), onEnd })
+        return stream({
+          events,
+          show: (event) => showLogEvent(door.seal, caller, event),
+          from: await placeOf(door.seal, caller, from),
+          isWelcome: () => door.keyring.isStillGood(given.request),
+          onEnd,
+        })
       } catch (error) {
         onEnd()
         throw error
