@@ -1,7 +1,8 @@
 import { HoldfastError } from '../errors/errors.ts'
+import type { Ask } from './ask.ts'
 
 /** The JSON in the body of a request, if it is that and not larger than allowed. Reads no further than the limit. */
-export async function readBody(request: Request, mostBytes: number): Promise<unknown> {
+export async function readBody(request: Ask, mostBytes: number): Promise<unknown> {
   const type = request.headers.get('content-type')
   if (!isJson(type))
     throw new HoldfastError(
@@ -10,7 +11,7 @@ export async function readBody(request: Request, mostBytes: number): Promise<unk
     )
   const told = Number(request.headers.get('content-length') ?? 0)
   if (told > mostBytes) throw tooLarge(mostBytes)
-  const text = await readText(request, mostBytes, told)
+  const text = await readText(request, mostBytes)
   try {
     return JSON.parse(text)
   } catch {
@@ -23,37 +24,25 @@ export async function readBody(request: Request, mostBytes: number): Promise<unk
 }
 
 /** Whether a request comes without a body. */
-export function isEmpty({ headers }: Request): boolean {
-  if (headers.has('transfer-encoding')) return false
+export function isEmpty({ headers }: Ask): boolean {
+  if (headers.get('transfer-encoding') !== null) return false
   const told = headers.get('content-length')
-  return told === '0' || (told === null && !headers.has('content-type'))
+  return told === '0' || (told === null && headers.get('content-type') === null)
 }
 
 function isJson(type: string | null): boolean {
   return type !== null && /^application\/([\w.+-]+\+)?json *(;.*)?$/i.test(type)
 }
 
-async function readText(request: Request, mostBytes: number, told: number): Promise<string> {
+async function readText(request: Ask, mostBytes: number): Promise<string> {
   try {
-    // a told length is kept to by the server, so the quick way is safe
-    const bytes = told > 0 ? new Uint8Array(await request.arrayBuffer()) : await readAll(request, mostBytes)
-    if (bytes.length > mostBytes) throw tooLarge(mostBytes)
+    const bytes = await request.read(mostBytes)
+    if (bytes === 'too large') throw tooLarge(mostBytes)
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
     if (error instanceof HoldfastError) throw error
     throw new HoldfastError('body_malformed', 'The body is not UTF-8, or ended early.', { cause: error })
   }
-}
-
-async function readAll(request: Request, mostBytes: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = []
-  let length = 0
-  for await (const part of request.body ?? []) {
-    length += part.length
-    if (length > mostBytes) throw tooLarge(mostBytes)
-    parts.push(part)
-  }
-  return Buffer.concat(parts)
 }
 
 function tooLarge(mostBytes: number): HoldfastError {

@@ -1,4 +1,4 @@
-import { OpenAPIHono } from '@hono/zod-openapi'
+import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi'
 import type { Config } from '../config/config.ts'
 import { version } from '../engine/work.ts'
 import { type ErrorCode, errorCodes } from '../errors/errors.ts'
@@ -36,20 +36,16 @@ const always: readonly ErrorCode[] = [
 ]
 const withBody: readonly ErrorCode[] = ['body_malformed', 'body_too_large', 'content_type_unsupported']
 
-/** The OpenAPI document of all operations, for whoever has no server. */
-export function apiDocument(): object {
-  return documentOf(new OpenAPIHono(), { publicUrl: undefined })
-}
-
 /** The OpenAPI document of all operations, made of the schemas that check the requests. */
-export function documentOf(app: OpenAPIHono, config: Pick<Config, 'publicUrl'>): object {
-  app.openAPIRegistry.registerComponent('securitySchemes', 'key', {
+export function apiDocument({ publicUrl }: Partial<Pick<Config, 'publicUrl'>> = {}): object {
+  const registry = new OpenAPIRegistry()
+  registry.registerComponent('securitySchemes', 'key', {
     type: 'http',
     scheme: 'bearer',
     description: 'An API key, `hf_…`, made by `holdfast keys create`.',
   })
-  for (const one of operations) register(app, one)
-  return app.getOpenAPI31Document({
+  for (const one of operations) register(registry, one)
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
     info: {
       title: 'Holdfast',
@@ -57,7 +53,7 @@ export function documentOf(app: OpenAPIHono, config: Pick<Config, 'publicUrl'>):
       description: about,
       license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
     },
-    servers: [{ url: config.publicUrl ?? '/' }],
+    servers: [{ url: publicUrl ?? '/' }],
     tags: Object.entries(tags)
       .filter(([name]) => operations.some(({ tag }) => tag === name))
       .map(([name, description]) => ({ name, description })),
@@ -67,8 +63,8 @@ export function documentOf(app: OpenAPIHono, config: Pick<Config, 'publicUrl'>):
 /** A schema of the request as the library wants it: objects only, which all of ours are. */
 type ObjectSchema = z.ZodObject
 
-function register(app: OpenAPIHono, one: Operation): void {
-  app.openAPIRegistry.registerPath({
+function register(registry: OpenAPIRegistry, one: Operation): void {
+  registry.registerPath({
     method: one.method,
     path: one.path,
     operationId: one.id,

@@ -3,8 +3,6 @@
  * answer is one that its operation declares.
  */
 import { randomUUID } from 'node:crypto'
-import { OpenAPIHono } from '@hono/zod-openapi'
-import { cors } from 'hono/cors'
 import type { Config } from '../config/config.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { makeHttpMeter } from '../engine/http-meter.ts'
@@ -13,19 +11,22 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
 import { within } from '../service/service.ts'
 import { isTraceparent } from '../trace/trace.ts'
+import { type Ask, askOf } from './ask.ts'
 import { isEmpty, readBody } from './body.ts'
 import { mustHave } from './caller.ts'
-import { documentOf } from './document.ts'
+import { check } from './check.ts'
+import { corsOf } from './cors.ts'
+import { apiDocument } from './document.ts'
 import { type Door, makeKinds } from './door.ts'
 import { makeKeyring } from './keyring.ts'
 import { makeLimits } from './limits.ts'
 import { makeLive } from './live.ts'
 import { type BodySize, isBodyOptional, type Operation, type Reply } from './operation.ts'
 import { operations } from './operations.ts'
-import { addPages } from './pages.ts'
+import { makePages } from './pages.ts'
 import { everyAnswer, problemOf } from './problem.ts'
+import { type Found, makeRouter, type Route } from './router.ts'
 import { makeSeal, sealOf } from './seal.ts'
-import type { z } from './zod.ts'
 
 /** What an HTTP door needs. */
 export interface HttpOptions {
@@ -39,11 +40,20 @@ export interface HttpOptions {
   needsKey?: boolean
 }
 
-/** The HTTP door, for any server that speaks fetch. */
+/** The HTTP door, for any server. */
 export interface Http {
-  fetch(request: Request, env?: unknown): Response | Promise<Response>
+  /** For a server that speaks fetch. */
+  fetch(request: Request): Promise<Response>
+  /** For any other. Never throws. */
+  handle(request: Ask): Promise<Reply>
   /** Ends what waits, and the live view. */
   stop(): Promise<void>
+}
+
+/** What is at a path: its pattern, and how it is answered. */
+interface Target {
+  path: string
+  give(request: Ask, params: Record<string, string>): Promise<Reply>
 }
 
 /** Makes the HTTP door of an engine. */
@@ -61,22 +71,24 @@ export function makeHttp(options: HttpOptions): Http {
     log,
     stopping: stopping.signal,
   }
-  const app = new OpenAPIHono({ strict: false })
-  if (config.httpOrigins.length > 0) app.use('/v1/*', cors({ origin: [...config.httpOrigins], exposeHeaders: exposed }))
-  for (const one of operations) {
-    const limit = mostBytes(config, one.bodySize ?? 'small')
-    app.on(one.method.toUpperCase(), one.path.replace(/\{(\w+)\}/g, ':$1'), (c) =>
-      answer(door, c.req.raw, one.path, () =>
-        serve(door, one, c.req.raw, one.params ? (c.req.param() as Record<string, string>) : {}, limit),
-      ),
-    )
+  const find = makeRouter(routesOf(door, config))
+  const cors = corsOf(config.httpOrigins)
+
+  async function handle(request: Ask): Promise<Reply> {
+    const reply = await answer(door, request, find(request.method, pathOf(request)))
+    return cors(request, reply)
   }
-  addPages(app, door, documentOf(app, config), answer)
-  app.notFound((c) => answer(door, c.req.raw, 'none', () => Promise.reject(nothingThere(c.req.method, c.req.path))))
-  app.onError((error, c) => answer(door, c.req.raw, 'none', () => Promise.reject(error)))
+
   const noting = setInterval(() => void door.keyring.noteUses().catch(() => {}), 60_000).unref()
   return {
-    fetch: (request, env) => app.fetch(request, env as object),
+    handle,
+    async fetch(request) {
+      const { status, headers, body } = await handle(askOf(request))
+      if (request.method !== 'HEAD') return new Response(body, { status, headers })
+      // a stream that nobody will read must not wait for a reader
+      if (body instanceof ReadableStream) await body.cancel()
+      return new Response(null, { status, headers })
+    },
     async stop() {
       stopping.abort()
       clearInterval(noting)
@@ -88,11 +100,25 @@ export function makeHttp(options: HttpOptions): Http {
 
 const lastWordsMs = 2_000
 
-/** What a page of another site may read of an answer. */
-const exposed = [
-  ...['location', 'link', 'etag', 'x-request-id', 'traceparent'],
-  ...['retry-after', 'idempotent-replayed', 'preference-applied'],
-]
+function pathOf({ url }: Ask): string {
+  const from = url.indexOf('/', 8)
+  const query = url.indexOf('?', 8)
+  return from < 0 ? '/' : url.slice(from, query < 0 ? undefined : query)
+}
+
+function routesOf(door: Door, config: Config): Route<Target>[] {
+  const pages = Object.entries(makePages(door, apiDocument(config)))
+  return [
+    ...pages.map(([path, give]) => ({ method: 'GET', path, target: { path, give } })),
+    ...operations.map((one) => {
+      const mayBeEmpty = isBodyOptional(one)
+      const limit = mostBytes(config, one.bodySize ?? 'small')
+      const bodyOf = (request: Ask) => (mayBeEmpty && isEmpty(request) ? {} : readBody(request, limit))
+      const give: Target['give'] = (request, params) => serve(door, one, request, params, bodyOf)
+      return { method: one.method.toUpperCase(), path: one.path, target: { path: one.path, give } }
+    }),
+  ]
+}
 
 function mostBytes(config: Config, size: BodySize): number {
   if (size === 'large') return config.httpMaxBytes
@@ -102,36 +128,31 @@ function mostBytes(config: Config, size: BodySize): number {
 async function serve(
   door: Door,
   one: Operation,
-  request: Request,
+  request: Ask,
   params: Record<string, string>,
-  limit: number,
+  bodyOf: (request: Ask) => unknown,
 ): Promise<Reply> {
   const caller = await door.keyring.callerOf(request)
   door.limits.take(caller)
   mustHave(caller, one.scope, one.isForAll === true)
-  const given = {
+  return one.handle({
     hf: door.engine(),
     door: { ...door, seal: sealOf(door.seal, caller.tenant) },
     caller,
     request,
     params: check('path', one.params, params),
     query: check('query', one.query, queryOf(request)),
-    headers: one.headers ? check('headers', one.headers, Object.fromEntries(request.headers)) : {},
-    body: one.body ? check('body', one.body, await bodyOf(one, request, limit)) : undefined,
+    headers: one.headers ? check('headers', one.headers, request.all()) : {},
+    // where nothing has to be said, nothing is as good as an empty object
+    body: one.body ? check('body', one.body, await bodyOf(request)) : undefined,
     /** Made only for those who wait. */
     get signal() {
       return AbortSignal.any([request.signal, door.stopping])
     },
-  }
-  return one.handle(given)
+  })
 }
 
-/** What was sent; where nothing has to be said, nothing is as good as an empty object. */
-async function bodyOf(one: Operation, request: Request, limit: number): Promise<unknown> {
-  return isBodyOptional(one) && isEmpty(request) ? {} : readBody(request, limit)
-}
-
-function queryOf(request: Request): Record<string, unknown> {
+function queryOf(request: Ask): Record<string, unknown> {
   // without a prototype, __proto__ is a name like any other
   const query: Record<string, unknown> = Object.create(null)
   const at = request.url.indexOf('?')
@@ -142,72 +163,41 @@ function queryOf(request: Request): Record<string, unknown> {
   return query
 }
 
-const nobody: Record<string, unknown> = {}
-
-function check(where: string, schema: z.ZodType | undefined, given: unknown): unknown {
-  if (!schema) {
-    const [odd] = Object.keys(given ?? nobody)
-    if (odd === undefined) return given
-    throw refused([{ path: `${where}.${odd.slice(0, 100)}`, message: 'is not known here' }])
-  }
-  const checked = schema.safeParse(given)
-  if (checked.success) return checked.data
-  throw refused(
-    checked.error.issues
-      .slice(0, 20)
-      .map(({ path, message }) => ({ path: [where, ...path].join('.').slice(0, 300), message: message.slice(0, 300) })),
-  )
-}
-
-function refused(issues: { path: string; message: string }[]): HoldfastError {
-  const told = issues.slice(0, 5).map(({ path, message }) => `${path}: ${message}`)
-  return new HoldfastError('request_invalid', `The request does not fit: ${told.join('; ')}.`, { details: { issues } })
-}
-
-const shapes = operations.map(({ method, path }) => ({
-  method,
-  shape: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}/?$`),
-}))
-
-function nothingThere(method: string, path: string): HoldfastError {
-  const allowed = shapes.filter(({ shape }) => shape.test(path)).map((one) => one.method.toUpperCase())
-  if (allowed.length === 0)
+function nothingThere(method: string, found: { allowed: string[] } | null): HoldfastError {
+  if (found === null)
     return new HoldfastError('route_not_found', 'There is nothing at that path. /docs lists all operations.')
-  const allow = [...new Set(allowed)].join(', ')
+  const allow = found.allowed.join(', ')
   return new HoldfastError('method_not_allowed', `That path takes ${allow}, not ${method.slice(0, 20)}.`, {
     details: { allow },
   })
 }
 
 /** Gives an answer what every answer has, and turns whatever is thrown into a problem. */
-async function answer(door: Door, request: Request, route: string, give: () => Promise<Reply>): Promise<Response> {
+async function answer(door: Door, request: Ask, found: Found<Target>): Promise<Reply> {
   const requestId = requestIdOf(request)
   const sinceMs = performance.now()
+  const target = found !== null && 'target' in found ? found : null
   let reply: Reply
   try {
-    reply = await give()
+    if (!target) throw nothingThere(request.method, found as { allowed: string[] } | null)
+    reply = await target.target.give(request, target.params)
   } catch (error) {
     reply = problemOf(error, requestId)
     if (reply.status >= 500 && !(error instanceof HoldfastError && error.status === 503))
-      door.log.error(
-        { err: error, requestId, method: request.method, path: new URL(request.url).pathname },
-        'a request failed',
-      )
+      door.log.error({ err: error, requestId, method: request.method, path: pathOf(request) }, 'a request failed')
   }
   const { status, body } = reply
-  // HEAD is answered without the body: a stream that nobody will read must not wait for a reader
-  if (request.method === 'HEAD' && body instanceof ReadableStream) await body.cancel()
   const method = methods.has(request.method) ? request.method : 'other'
-  door.meter.answered({ route, method, status, ms: performance.now() - sinceMs })
+  door.meter.answered({ route: target?.target.path ?? 'none', method, status, ms: performance.now() - sinceMs })
   const trace = request.headers.get('traceparent')
   const headers = { 'cache-control': 'no-store', ...reply.headers, ...everyAnswer, 'x-request-id': requestId }
-  return new Response(body, { status, headers: isTraceparent(trace) ? { ...headers, traceparent: trace } : headers })
+  return { status, body, headers: isTraceparent(trace) ? { ...headers, traceparent: trace } : headers }
 }
 
 /** Others are counted as one, or anybody could make series without end. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'])
 
-function requestIdOf(request: Request): string {
+function requestIdOf(request: Ask): string {
   const given = request.headers.get('x-request-id') ?? request.headers.get('x-correlation-id')
   return given !== null && /^[\w.:/+=-]{1,128}$/.test(given) ? given : randomUUID()
 }

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { ApiKey, Keys } from '../engine/keys.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import type { Ask } from './ask.ts'
 import { anyoneHere, type Caller } from './caller.ts'
 
 /** Tells who calls. */
 export interface Keyring {
   /** Who makes this request. Throws key_missing, key_refused or host_refused. */
-  callerOf(request: Request): Promise<Caller>
+  callerOf(request: Ask): Promise<Caller>
   /** Whether whoever was let in with this request still would be. A database that is away is no reason to send anybody off. */
-  isStillGood(request: Request): Promise<boolean>
+  isStillGood(request: Ask): Promise<boolean>
   /** Writes down which keys were used since the last time. */
   noteUses(): Promise<void>
 }
@@ -50,7 +51,7 @@ export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
     },
   }
 
-  async function callerOf(request: Request): Promise<Caller> {
+  async function callerOf(request: Ask): Promise<Caller> {
     const header = request.headers.get('authorization')
     if (header === null) {
       if (needsKey)
@@ -80,7 +81,7 @@ const ownNames = new Set(['localhost', '127.0.0.1', '[::1]', '::1'])
  * A page in somebody's browser may reach this machine under a name of its own choosing, or post to it from elsewhere. Without keys only a request that names
  * this machine, and comes from no other page, is let in.
  */
-function mustBeHere(request: Request): void {
+function mustBeHere(request: Ask): void {
   const host = new URL(request.url).hostname
   const origin = request.headers.get('origin')
   const isOwn = origin === null || (URL.canParse(origin) && ownNames.has(new URL(origin).hostname))

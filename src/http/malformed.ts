@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { HoldfastError } from '../errors/errors.ts'
+import type { Reply } from './operation.ts'
 import { everyAnswer, problemOf, problemText } from './problem.ts'
 
-/** The answer to a request of which no Request could be made: its path or its host is nonsense. */
-export function refuseTarget(): Response {
+/** The answer to a request that could not even be asked about: its path or its host is nonsense. */
+export function refuseTarget(error: HoldfastError): Reply {
   const requestId = randomUUID()
-  const error = new HoldfastError('header_invalid', 'The path or the Host header of the request is malformed.')
   const { status, headers, body } = problemOf(error, requestId)
-  return new Response(body, { status, headers: { ...headers, ...everyAnswer, 'x-request-id': requestId } })
+  return { status, headers: { ...headers, ...everyAnswer, 'x-request-id': requestId }, body }
 }
 
 /** Has a server answer with a problem, too, where Node itself would answer without a body: what is no HTTP, is too long, or comes too slowly. */

@@ -6,6 +6,7 @@
 import type { Holdfast } from '../engine/engine.ts'
 import type { Scope } from '../engine/keys.ts'
 import type { ErrorCode } from '../errors/errors.ts'
+import type { Ask } from './ask.ts'
 import type { Caller } from './caller.ts'
 import type { Door } from './door.ts'
 import type { z } from './zod.ts'
@@ -32,7 +33,7 @@ export interface Given<P = unknown, Q = unknown, H = unknown, B = unknown> {
   headers: H
   body: B
   /** The whole request, for what no schema covers. */
-  request: Request
+  request: Ask
   /** Fires when the client has gone or the server stops: whoever waits answers what there is. */
   signal: AbortSignal
 }

@@ -1,41 +1,37 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { OpenAPIHono } from '@hono/zod-openapi'
-import type { Context } from 'hono'
 import { version } from '../engine/work.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
+import type { Ask } from './ask.ts'
 import { mustHave } from './caller.ts'
 import { docsPage } from './docs-page.ts'
 import type { Door } from './door.ts'
 import { answerTagged } from './etag.ts'
 import { json, type Reply } from './operation.ts'
 
-/** Adds what is no operation: the document, the docs for people, and what watchmen ask for. */
-export function addPages(app: OpenAPIHono, door: Door, document: object, answer: Answering): void {
+/** What is no operation, by its path: the document, the docs for people, and what watchmen ask for. */
+export function makePages(door: Door, document: object): Record<string, (request: Ask) => Promise<Reply>> {
   const html = docsPage(document)
   const loop = loopHeartbeat()
-  const page = (path: string, give: (request: Request) => Promise<Reply>) =>
-    app.get(path, (c: Context) => answer(door, c.req.raw, path, () => give(c.req.raw)))
-  page('/', async () => json(200, { name: 'holdfast', version, docs: '/docs', openapi: '/openapi.json' }))
-  page('/openapi.json', async (request) => answerTagged(request, document))
-  page('/docs', async () => plain('text/html; charset=utf-8', html))
-  page('/livez', async () => {
-    const isLive = loop.isBeating()
-    return json(isLive ? 200 : 503, { isLive, loopDelayMs: loop.delayMs() })
-  })
-  page('/readyz', async () => {
-    const ready = await readiness(door)
-    return json(ready.isReady ? 200 : 503, ready)
-  })
-  page('/metrics', async (request) => {
-    const caller = await door.keyring.callerOf(request)
-    door.limits.take(caller)
-    mustHave(caller, 'read', true)
-    return plain('text/plain; version=0.0.4; charset=utf-8', await door.meter.text(engineOf(door)))
-  })
+  return {
+    '/': async () => json(200, { name: 'holdfast', version, docs: '/docs', openapi: '/openapi.json' }),
+    '/openapi.json': async (request) => answerTagged(request, document),
+    '/docs': async () => plain('text/html; charset=utf-8', html),
+    async '/livez'() {
+      const isLive = loop.isBeating()
+      return json(isLive ? 200 : 503, { isLive, loopDelayMs: loop.delayMs() })
+    },
+    async '/readyz'() {
+      const ready = await readiness(door)
+      return json(ready.isReady ? 200 : 503, ready)
+    },
+    async '/metrics'(request) {
+      const caller = await door.keyring.callerOf(request)
+      door.limits.take(caller)
+      mustHave(caller, 'read', true)
+      return plain('text/plain; version=0.0.4; charset=utf-8', await door.meter.text(engineOf(door)))
+    },
+  }
 }
-
-/** Gives an answer what every answer has. */
-type Answering = (door: Door, request: Request, route: string, give: () => Promise<Reply>) => Promise<Response>
 
 function plain(type: string, body: string): Reply {
   return { status: 200, headers: { 'content-type': type }, body }

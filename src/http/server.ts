@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { getRequestListener } from '@hono/node-server'
 import { HoldfastError } from '../errors/errors.ts'
 import type { Service } from '../service/service.ts'
-import { type HttpOptions, makeHttp } from './http.ts'
+import { type Http, type HttpOptions, makeHttp } from './http.ts'
 import { refuseMalformed, refuseTarget } from './malformed.ts'
+import { askOfNode, send } from './node.ts'
+import type { Reply } from './operation.ts'
 
 /** An HTTP server that runs. */
 export interface HttpServer extends Service {
@@ -22,7 +23,6 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
   const { config } = options
   const http = makeHttp(options)
   // a client that sends its headers or its body drop by drop is cut off, and so is one with endless headers
-  const listener = getRequestListener((request, env) => http.fetch(request, env), { errorHandler: refuseTarget })
   const server = createServer(
     {
       headersTimeout: config.httpHeaderMs,
@@ -31,7 +31,7 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
       connectionsCheckingInterval: Math.min(1_000, config.httpHeaderMs),
       maxHeaderSize: 16_384,
     },
-    (incoming, outgoing) => void listener(incoming, outgoing),
+    (incoming, outgoing) => void receive(http, incoming, outgoing),
   )
   refuseMalformed(server)
   const sockets = watchSockets(server)
@@ -71,6 +71,19 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
       return stopping
     },
   }
+}
+
+async function receive(http: Http, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+  try {
+    await send(incoming, outgoing, await handled(http, incoming, outgoing))
+  } catch {
+    outgoing.destroy() // a stream that broke off; its client comes back
+  }
+}
+
+async function handled(http: Http, incoming: IncomingMessage, outgoing: ServerResponse): Promise<Reply> {
+  const ask = askOfNode(incoming, outgoing)
+  return ask instanceof HoldfastError ? refuseTarget(ask) : http.handle(ask)
 }
 
 /**

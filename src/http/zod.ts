@@ -1,2 +1,7 @@
 /** Zod, able to say what belongs into the OpenAPI document. Schemas of this room come from here, so that none is made before it can. */
-export { z } from '@hono/zod-openapi'
+import { extendZodWithOpenApi } from '@asteasolutions/zod-to-openapi'
+import { z } from 'zod'
+
+extendZodWithOpenApi(z)
+
+export { z }

@@ -1,6 +1,7 @@
 import type { Job } from '../../engine/job.ts'
 import { HoldfastError } from '../../errors/errors.ts'
 import { allStates, isState, type State } from '../../job/machine.ts'
+import type { Ask } from '../ask.ts'
 import { scopeFor } from '../caller.ts'
 import { answerTagged } from '../etag.ts'
 import { type Given, json, operation, type Reply } from '../operation.ts'
@@ -171,7 +172,7 @@ function resultOf(job: Job, headers: Record<string, string>): Reply {
 }
 
 /** The header that leads to the next page. */
-export function linkTo(request: Request, next: string | null): Record<string, string> {
+export function linkTo(request: Ask, next: string | null): Record<string, string> {
   if (next === null) return {}
   const url = new URL(request.url)
   url.searchParams.set('cursor', next)
