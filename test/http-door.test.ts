@@ -65,6 +65,12 @@ test('a key does what its scopes say and no more, and is useless once revoked or
     'the key is refused',
     5_000,
   )
+  // a key for all tenants is made only by whoever says so, and may
+  await expect(admin.createKey({ body: { name: 'whose', scopes: ['read'] } })).rejects.toMatchObject({ status: 422 })
+  const ofOne = await as('mine', 'admin')
+  await expect(ofOne.createKey({ body: { name: 'all', scopes: ['read'], tenant: null } })).rejects.toMatchObject({
+    code: 'tenant_forbidden',
+  })
   const expiring = await admin.createKey({ body: { name: 'past', scopes: ['read'], tenant: null, expiresMs: 1 } })
   const past = createClient({ url, key: expiring.data?.key as string })
   await until(

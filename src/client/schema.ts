@@ -3053,7 +3053,7 @@ export interface operations {
                 "application/json": {
                     name: string;
                     scopes: ("submit" | "read" | "work" | "operate" | "admin")[];
-                    /** @description Null for all tenants. A key of a tenant makes keys of its own. */
+                    /** @description Null for all tenants; must be said. A key of a tenant makes keys of its own, and leaves it out. */
                     tenant?: string | null;
                     expiresMs?: number;
                 };

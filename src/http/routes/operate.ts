@@ -1,4 +1,5 @@
-import { scopeFor } from '../caller.ts'
+import { HoldfastError } from '../../errors/errors.ts'
+import { type Caller, scopeFor, tenantFor } from '../caller.ts'
 import { answerTagged } from '../etag.ts'
 import { json, nothing, operation } from '../operation.ts'
 import { anything, flag, limit, name, tenant, text, time, whole } from '../schemas/words.ts'
@@ -213,7 +214,10 @@ export const keyOperations = [
       tenant: name
         .nullable()
         .optional()
-        .openapi({ description: 'Null for all tenants. A key of a tenant makes keys of its own.' }),
+        .openapi({
+          description:
+            'Null for all tenants; must be said. A key of a tenant makes keys of its own, and leaves it out.',
+        }),
       expiresMs: z.number().positive().max(3_153_600_000_000).optional(),
     }),
     answers: {
@@ -225,7 +229,7 @@ export const keyOperations = [
     problems: ['option_invalid'],
     async handle({ hf, caller, body }) {
       const { tenant: asked, expiresMs, ...rest } = body
-      const owner = scopeFor(caller, asked ?? undefined).tenant ?? null
+      const owner = keyOwner(caller, asked)
       return json(
         201,
         await hf.keys.create({ ...rest, tenant: owner, ...(expiresMs === undefined ? {} : { expiresMs }) }),
@@ -260,3 +264,13 @@ export const keyOperations = [
     },
   }),
 ]
+
+/** Whose jobs a key will see. All of them only if that was said: by a word left out nobody should get at everything. */
+function keyOwner(caller: Caller, asked: string | null | undefined): string | null {
+  if (caller.tenant !== null) return tenantFor(caller, asked === null ? 'all tenants' : asked) as string
+  if (asked !== undefined) return asked
+  throw new HoldfastError(
+    'request_invalid',
+    'Say whose jobs the key sees: `tenant` with a name, or null for all tenants.',
+  )
+}
