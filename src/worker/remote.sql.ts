@@ -1,5 +1,5 @@
 import { suspectCrashes } from '../job/define.ts'
-import { legal, raw, type Sql, sql, statement } from '../store/sql.ts'
+import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
 import { type Claim, type ClaimedRow, claimThose } from './claim.sql.ts'
 import type { StoredRemote } from './remote-kinds.ts'
 
@@ -44,9 +44,13 @@ interface RemoteClaim extends Claim {
 
 const more = { returned: raw(', job.deadline_at'), selected: raw(', payload.trace') }
 
-/** What a remote worker may claim: nothing of another tenant, and no item that runs a part of its parent's kind. */
+/**
+ * What a remote worker may claim: nothing of another tenant, no item that runs a part of its parent's kind, and nothing at all while its
+ * lease is out: what it got would be taken back before it begins, and count as lost. A heartbeat comes first.
+ */
 const isForRemote = (p: RemoteClaim): Sql =>
-  sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)`
+  sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)
+          and exists (select from holdfast.session where id = ${p.sessionId}::bigint and lease_until > now())`
 
 /** Claims jobs for a remote worker. */
 export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', (p: RemoteClaim) =>
@@ -100,6 +104,10 @@ export const heldAttempts = statement<HeldRow>()(
     on job.id = mine.id and job.attempt = mine.attempt and job.session_id = mine.session_id and ${legal('finish')}`,
 )
 
+/** What the log tells of an attempt that succeeded, but whose output could not be kept. */
+export const outputRefused = 'output refused'
+const outputErrors = ['output_invalid', 'output_too_large']
+
 /**
  * What is known of attempts that their sessions do not hold: the events that they themselves have written about them, for the answer to an
  * earlier settle may have been lost. A job that is not there for the session's tenant is missing.
@@ -108,7 +116,8 @@ export const earlierWrites = statement<{ id: string; attempt: number; session_id
   'attempt.earlier',
   (p: Claimed) => sql`
   select mine.id, mine.attempt, mine.session_id, array(
-    select event.type
+    select case when event.type <> ${eventOf('fail')} then event.type
+      when event.data ->> 'code' = any(${outputErrors}::text[]) then ${outputRefused} else event.type end
     from holdfast.event
     where event.job_id = mine.id and event.attempt = mine.attempt and event.session_id = mine.session_id
   ) as types

@@ -209,13 +209,10 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
   ): Promise<RemoteAttempt[]> {
     wholeOf('most', most, { min: 1, max: mostAtOnce })
     wholeOf('waitMs', waitMs, { min: 0, max: longestWaitMs })
-    const session = await living(id, scope)
     const stop = new AbortController()
-    const done = claimRows(session, {
-      most,
-      waitMs,
-      signal: signal ? AbortSignal.any([stop.signal, signal]) : stop.signal,
-    })
+    const ending = signal ? AbortSignal.any([stop.signal, signal]) : stop.signal
+    const done = living(id, scope).then((session) => claimRows(session, { most, waitMs, signal: ending }))
+    // from the first question on: who stops must not leave one behind that still asks
     const mine = { id, stop, done }
     underWay.add(mine)
     return done.finally(() => underWay.delete(mine))
