@@ -281,6 +281,16 @@ test('an earlier stage that returned nothing is null to the next, whatever it is
   expect(await hf.remote.claim(id)).toMatchObject([{ stage: 'last', outputs: { constructor: null } }])
 })
 
+test('a claim answers no more than a server can carry, and the rest stays in its queue', async ({ hf, query }) => {
+  const large = 'x'.repeat(1_000_000)
+  await Promise.all(Array.from({ length: 20 }, () => hf.submit(extract, large as never)))
+  const { id } = await hf.remote.open({ kinds })
+  const claimed = await hf.remote.claim(id, { most: 500 })
+  expect(claimed.length).toBe(17)
+  expect(await query(`select from holdfast.live_job where state = 'queued' and attempt = 0`)).toHaveLength(3)
+  expect((await hf.remote.claim(id, { most: 500 })).length).toBe(3)
+})
+
 test('what is claimed for a caller who has gone meanwhile is given back at once', async ({ hf }) => {
   const handle = await hf.submit(extract, null as never)
   const { id } = await hf.remote.open({ kinds })

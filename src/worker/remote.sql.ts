@@ -1,6 +1,6 @@
 import { suspectCrashes } from '../job/define.ts'
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
-import { type Claim, type ClaimedRow, claimThose } from './claim.sql.ts'
+import { type Claim, type ClaimedRow, type ClaimMore, claimThose } from './claim.sql.ts'
 import type { StoredRemote } from './remote-kinds.ts'
 
 /** The session of a remote worker, as any server finds it. */
@@ -42,7 +42,26 @@ interface RemoteClaim extends Claim {
   tenant: string | null
 }
 
-const more = { returned: raw(', job.deadline_at'), selected: raw(', payload.trace') }
+/** How much a claim answers at most, one job more or less: a server must not choke on what one worker asks for. */
+const mostBytes = 16 * 1024 * 1024
+
+const more: ClaimMore = {
+  returned: raw(', job.deadline_at'),
+  selected: raw(''),
+  taken: (picked) => sql`
+      select weighed.id
+      from (
+        select sized.id, sum(sized.bytes) over (rows between unbounded preceding and 1 preceding) as before
+        from (
+          select picked.id, coalesce(octet_length(payload.input::text), 0) + coalesce((
+              select sum(octet_length(output.output::text)) from holdfast.stage_output as output where output.job_id = picked.id
+            ), 0) as bytes
+          from (${picked}) as picked
+          left join holdfast.job_payload as payload on payload.job_id = picked.id
+        ) as sized
+      ) as weighed
+      where coalesce(weighed.before, 0) < ${raw(String(mostBytes))}`,
+}
 
 /**
  * What a remote worker may claim: nothing of another tenant, no item that runs a part of its parent's kind, and nothing at all while its
