@@ -80,7 +80,7 @@ begin
       where locktype = 'advisory' and classid = 1213156422 and objid = session.id::int::oid and objsubid = 2
         and database = (select oid from pg_database where datname = current_database())
     ) end,
-    'concurrency', session.concurrency, 'host', session.host, 'pid', session.pid, 'version', session.version) into facts_session
+    'isRemote', session.remote is not null, 'concurrency', session.concurrency, 'host', session.host, 'pid', session.pid, 'version', session.version) into facts_session
   from holdfast.session where session.id = coalesce(job.session_id, last_session);
 
   if is_asked and job.id is not null then
@@ -98,14 +98,22 @@ begin
       ) as session
       where session.kinds @> array[job.kind]
         and exists (select from unnest(session.kinds, session.queues) as served (kind, queue) where served.kind = job.kind and served.queue = job.queue)
+        -- a remote worker runs no parts, and that of a tenant nothing of others: there is none, then, for this job
+        and (session.remote is null or not job.is_part) and (session.tenant is null or session.tenant = job.tenant)
     ) as one;
   end if;
 
   if is_asked and job.run_at <= now() and job.session_id is null then
+    -- each priority by itself: together they would be one range of the index, and all that is scheduled behind this job part of it
     select count(*) into facts_ahead from (
-      select from holdfast.live_job as other
-      where other.state = 'queued' and other.queue = job.queue and other.kind = job.kind
-        and ((other.priority < job.priority and other.run_at <= now()) or (other.priority = job.priority and other.run_at < job.run_at))
+      select
+      from generate_series(1, job.priority) as rank (priority)
+      cross join lateral (
+        select from holdfast.live_job as other
+        where other.state = 'queued' and other.queue = job.queue and other.kind = job.kind and other.priority = rank.priority
+          and other.run_at < case when rank.priority < job.priority then now() else job.run_at end
+        limit 1000
+      ) as before
       limit 1000
     ) as few;
   end if;

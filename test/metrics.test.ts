@@ -133,6 +133,22 @@ test('settles are counted by kind and outcome', async ({ open }) => {
   expect(await settled('kind="bad",outcome="fail"')).toBe(1)
 })
 
+test('kinds that remote workers make up are counted by name only up to a limit', async ({ hf }) => {
+  const names = Array.from({ length: 210 }, (_, n) => `made-up-${n}`)
+  for (const part of [names.slice(0, 105), names.slice(105)]) {
+    await Promise.all(part.map((name) => hf.submit(defineJob(name, { run: () => {} }), null as never)))
+    const { id } = await hf.remote.open({ kinds: part.map((name) => ({ name })) })
+    const claimed = await hf.remote.claim(id, { most: 200 })
+    await hf.remote.settle(
+      id,
+      claimed.map(({ id, attempt }) => ({ id, attempt, outcome: 'succeeded' as const })),
+    )
+  }
+  const lines = (await hf.metrics()).split('\n').filter((line) => line.startsWith('holdfast_settled_total{'))
+  expect(lines).toHaveLength(201)
+  expect(lines).toContain('holdfast_settled_total{kind="(other)",outcome="finish"} 10')
+})
+
 test('a crash moves the metrics of the leader: sessions ended, revivals by class and rung, recovery and sweep seconds', async ({
   url,
   open,

@@ -120,6 +120,7 @@ test.for(Object.keys(languages))(
 
     const long = await hf.submit(count, { to: 15 } as never)
     await until(async () => (await hf.get(long.id))?.progress ?? undefined, 'progress of the long job')
+    // before the other starts, which on a busy machine may take longer than the job
     first.kill('SIGKILL')
     const second = start(command)
     const heir = await sessionOf(query, second.pid)

@@ -103,6 +103,7 @@ test('an output that cannot be stored fails the attempt with the reason', async 
   const { handle, session, attempt } = await holding(hf)
   expect(await hf.remote.settle(session.id, [ok(attempt, 'x'.repeat(200))])).toEqual(['settled'])
   expect(await hf.get(handle.id)).toMatchObject({ state: 'failed', error: { code: 'output_too_large' } })
+  expect(await hf.remote.settle(session.id, [ok(attempt, 'x'.repeat(200))])).toEqual(['settled'])
 })
 
 test('an outcome that is sent again is answered the same, and another one is refused', async ({ hf, query }) => {
@@ -292,6 +293,45 @@ test('a waiting claim ends with its session, its caller, its time and its server
   await until(isWaiting(second.id))
   await hf.close()
   expect(await stopped).toEqual([])
+})
+
+test('a claim that has only begun ends with its server', async ({ open }) => {
+  const hf = await open()
+  const { id } = await hf.remote.open({ kinds })
+  const claim = hf.remote.claim(id, { waitMs: 30_000 })
+  await hf.close()
+  expect(await claim).toEqual([])
+})
+
+test('a session whose lease is out is given nothing until a heartbeat renews it', async ({ hf, query }) => {
+  const handle = await hf.submit(extract, null as never)
+  const { id } = await hf.remote.open({ kinds })
+  await query(`update holdfast.session set lease_until = now() - interval '1 s'`)
+  expect(await hf.remote.claim(id)).toEqual([])
+  await query('update holdfast.live_job set crashes = 2')
+  expect(await hf.remote.claim(id)).toEqual([])
+  await hf.remote.beat(id, { held: [] })
+  const claimed = await until(async () => (await hf.remote.claim(id))[0])
+  expect(claimed).toMatchObject({ id: handle.id, attempt: 1 })
+})
+
+test('an earlier stage that returned nothing is null to the next, whatever it is called', async ({ hf }) => {
+  await hf.submit(extract, null as never)
+  const stages = [{ name: 'constructor' }, { name: 'last' }]
+  const { id } = await hf.remote.open({ kinds: [{ name: 'extract', stages }] })
+  const [first] = await hf.remote.claim(id)
+  await hf.remote.settle(id, [{ ...(first as never as Fence), outcome: 'succeeded' }])
+  expect(await hf.remote.claim(id)).toMatchObject([{ stage: 'last', outputs: { constructor: null } }])
+})
+
+test('a claim answers no more than a server can carry, and the rest stays in its queue', async ({ hf, query }) => {
+  const large = 'x'.repeat(1_000_000)
+  await Promise.all(Array.from({ length: 20 }, () => hf.submit(extract, large as never)))
+  const { id } = await hf.remote.open({ kinds })
+  const claimed = await hf.remote.claim(id, { most: 500 })
+  expect(claimed.length).toBe(17)
+  expect(await query(`select from holdfast.live_job where state = 'queued' and attempt = 0`)).toHaveLength(3)
+  expect((await hf.remote.claim(id, { most: 500 })).length).toBe(3)
 })
 
 test('what is claimed for a caller who has gone meanwhile is given back at once', async ({ hf }) => {

@@ -42,6 +42,28 @@ test('without a tracer a trace that was given is stored as it is, and none is ma
   expect(await stored(without.id)).toBeNull()
 })
 
+test('an SDK that throws costs no job', async ({ open }) => {
+  const broken = () => {
+    throw new Error('This SDK is broken.')
+  }
+  const plain = defineJob('plain', { run: () => 'done' })
+  const hf = await open({ jobs: [plain] })
+  try {
+    trace.setGlobalTracerProvider({ getTracer: broken })
+    const first = await hf.submit(plain, null)
+    trace.disable()
+    register()
+    context.disable()
+    const enabled = new AsyncLocalStorageContextManager().enable()
+    context.setGlobalContextManager(Object.assign(enabled, { with: broken }))
+    const second = await hf.submit(plain, null)
+    await hf.work()
+    for (const handle of [first, second]) expect((await handle.result()).state).toBe('succeeded')
+  } finally {
+    unregister()
+  }
+})
+
 describe('with a tracer', () => {
   beforeEach(() => {
     exporter.reset()

@@ -10,6 +10,8 @@ import { expect, type Fixtures, gate, newDatabase, test, until } from './fixture
 import { plain } from './owned.ts'
 import { clear, lead, type Made, orphansMade, othersMade } from './why/made.ts'
 
+const extract = defineJob('extract', { run: () => {} })
+
 // Every class of the catalogue and every other verdict, made and asked about. What is made how: see why/made.ts.
 
 const tables = [
@@ -219,6 +221,80 @@ test('a tenant is told about its own jobs only, and nothing about the machines',
   expect(JSON.stringify(why)).not.toMatch(/secret-host|4242|host-a|4711/)
   expect(why).toMatchObject({ state: 'running', facts: { session: { id: sessionId } }, repair: { name: 'revive' } })
   expect(await hf.mend(id, { tenant: 'acme' })).toMatchObject({ isApplied: true, why: { state: 'queued' } })
+})
+
+test('the remote worker of a tenant is none for the jobs of others', async ({ hf, store }) => {
+  await lead({ store })
+  const { id } = await hf.submit(extract, null as never, { tenant: 'other' })
+  const { id: own } = await hf.submit(extract, null as never, { tenant: 'acme' })
+  await hf.remote.open({ kinds: [{ name: 'extract', queue: 'default' }], tenant: 'acme' })
+  expect((await hf.why(id)).verdict.code).toBe('no-worker')
+  expect((await hf.why(id, { tenant: 'other' })).facts.workers).toMatchObject({ living: 0, lastSeenAt: null })
+  expect((await hf.why(own)).facts.workers).toMatchObject({ living: 1 })
+  const workersOf = async (tenant: string) =>
+    (await hf.queues({ tenant })).find(({ name }) => name === 'default')?.workers
+  expect([await workersOf('other'), await workersOf('acme')]).toEqual([0, 1])
+})
+
+test('a tenant whose job waits behind those of others is promised no moment, and called no orphan', async ({
+  hf,
+  query,
+}) => {
+  await hf.remote.open({ kinds: [{ name: 'extract' }] })
+  await hf.submit(extract, null as never, { tenant: 'other' })
+  const { id } = await hf.submit(extract, null as never, { tenant: 'acme' })
+  await query(`update holdfast.live_job set run_at = run_at - interval '1 min'`)
+  expect((await hf.why(id)).verdict.code).toBe('in-line')
+  expect(await hf.why(id, { tenant: 'acme' })).toMatchObject({
+    verdict: { code: 'due' },
+    orphan: null,
+    next: { byAt: null },
+    repair: null,
+  })
+})
+
+test('a remote worker is as late as its own lease says, not ours', async ({ hf, query, store }) => {
+  await lead({ store })
+  const { id } = await hf.submit(extract, null as never)
+  const session = await hf.remote.open({ kinds: [{ name: 'extract' }], leaseMs: 600_000 })
+  await hf.remote.claim(session.id)
+  const heard = (ago: string) =>
+    query(
+      `update holdfast.session set heartbeat_at = now() - $1::interval, lease_until = now() - $1::interval + interval '10 min'`,
+      [ago],
+    )
+  await heard('3 min')
+  expect((await hf.why(id)).verdict.code).toBe('running')
+  await heard('8 min')
+  const late = await hf.why(id)
+  expect(late.verdict.code).toBe('heartbeat-late')
+  expect(late.next?.byAt?.getTime()).toBeGreaterThan(late.at.getTime() + 119_000)
+})
+
+test('who goes before a job is counted without walking over what is scheduled behind it', async ({
+  given,
+  pool,
+  query,
+}) => {
+  const { id } = await given.queued()
+  await query(
+    `insert into holdfast.live_job
+    select made.*
+    from holdfast.live_job as one, generate_series(1, 20000) as n,
+      jsonb_populate_record(one, jsonb_build_object('id', gen_random_uuid(), 'run_at', now() + n * interval '1 s')) as made
+    where one.id = $1`,
+    [id],
+  )
+  await query('analyze holdfast.live_job')
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query('select holdfast.facts_of($1, true)', [id])
+  const { rows } = await client.query(
+    `select pg_stat_get_xact_tuples_returned('holdfast.live_job_lane'::regclass)::int as read`,
+  )
+  await client.query('rollback')
+  client.release()
+  expect(rows[0].read).toBeLessThan(100)
 })
 
 test('a tenant cannot resume a queue that all tenants share', async ({ given, hf }) => {

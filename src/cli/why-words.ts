@@ -103,7 +103,7 @@ function workerLines(facts: Facts): Line[] {
   const lines: Line[] = [
     [
       'kind',
-      `${job.kind}, ${kind ? `${kind.stages} stages, registered ${when(facts, kind.seenAt)}` : 'never registered'}`,
+      `${job.kind}, ${kind ? `${kind.stages === 1 ? 'one stage' : `${kind.stages} stages`}, registered ${when(facts, kind.seenAt)}` : 'never registered'}`,
     ],
     [
       'queue',

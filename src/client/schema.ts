@@ -17,7 +17,7 @@ export interface paths {
         put?: never;
         /**
          * Submit a job
-         * @description Answers once the job is stored. With `Prefer: wait=10` it answers the whole job as soon as it has ended, if it does so in time.
+         * @description Answers once the job is stored. With `Prefer: wait=10` it answers the whole job as soon as it has ended, if it does so in time; for this the key needs the scope `read`, too.
          *
          *     Needs the scope `submit`.
          */

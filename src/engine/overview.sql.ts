@@ -20,6 +20,10 @@ interface Counting {
   most: number
 }
 
+/** Whether a session serves whoever asks: the remote worker of a tenant is nobody else's, nor are its queues. */
+const servesTenant = (p: Counting) =>
+  sql`(${p.tenant}::text is null or session.tenant is null or session.tenant = ${p.tenant})`
+
 /** How many rows of a walk are the tenant's, and whether the walk ended before the rows did. */
 const counted = (p: Counting, walk: Sql) => sql`
     select count(*) filter (where ${p.tenant}::text is null or walked.tenant = ${p.tenant}) as own, count(*) >= ${p.most}::int as is_capped,
@@ -86,7 +90,7 @@ export const listQueues = statement<QueueRow>()(
   public (queue) as materialized (
     select queue from holdfast.kind
     union
-    select unnest(queues) from holdfast.session where ended_at is null
+    select unnest(queues) from holdfast.session where ended_at is null and ${servesTenant(p)}
     union
     select name from holdfast.queue
   ),
@@ -104,7 +108,7 @@ export const listQueues = statement<QueueRow>()(
     (
       select count(*)
       from holdfast.session
-      where session.ended_at is null and session.lease_until > now() and name.queue = any(session.queues)
+      where session.ended_at is null and session.lease_until > now() and name.queue = any(session.queues) and ${servesTenant(p)}
     ) as workers,
     due.is_capped or scheduled.is_capped or running.is_capped or waiting.is_capped as is_capped
   from name

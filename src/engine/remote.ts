@@ -11,10 +11,17 @@ export function makeEngineRemote(parts: EngineParts, onSettled: () => void): Rem
   return makeRemote({ store, url, config, version, news: remoteNews(parts, onSettled) })
 }
 
+const mostKinds = 200
+/** No kind can be called this. */
+const otherKinds = '(other)'
+
 function remoteNews({ log, metrics }: EngineParts, onSettled: () => void): RemoteNews {
+  const kinds = new Set<string>()
+  /** Whoever has a key may make up kinds, and each is remembered by us and by whoever collects. */
+  const nameOf = (kind: string) => (kinds.size < mostKinds || kinds.has(kind) ? kinds.add(kind) && kind : otherKinds)
   return {
     settled(kind, outcome) {
-      metrics.add('holdfast_settled_total', { kind, outcome: outcome.move })
+      metrics.add('holdfast_settled_total', { kind: nameOf(kind), outcome: outcome.move })
       onSettled()
     },
     refused(fences, write) {

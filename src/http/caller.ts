@@ -13,9 +13,14 @@ export interface Caller {
 /** Somebody on this machine, where no keys are asked for. */
 export const anyoneHere: Caller = { keyId: null, tenant: null, scopes: ['admin'] }
 
+/** Whether the key may do that. */
+export function mayDo({ scopes }: Caller, scope: Scope): boolean {
+  return scopes.includes(scope) || scopes.includes('admin')
+}
+
 /** Throws if the key may not do that. */
 export function mustHave(caller: Caller, scope: Scope, isForAll: boolean): void {
-  if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin'))
+  if (!mayDo(caller, scope))
     throw new HoldfastError(
       'scope_missing',
       `This needs a key with the scope ${scope}; yours has ${caller.scopes.join(', ')}.`,

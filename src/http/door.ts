@@ -2,7 +2,7 @@ import type { Holdfast } from '../engine/engine.ts'
 import type { HttpMeter } from '../engine/http-meter.ts'
 import { registeredKind, unknownKind } from '../engine/kinds.ts'
 import type { Log } from '../engine/log.ts'
-import { HoldfastError } from '../errors/errors.ts'
+import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
 import type { Keyring } from './keyring.ts'
 import type { Limits } from './limits.ts'
@@ -63,6 +63,8 @@ export function makeKinds(engine: () => Holdfast, jobs: readonly AnyJob[]): Kind
 }
 
 /** The engine that is being connected to, for as long as there is none. */
-export function notYet(why: string): HoldfastError {
-  return new HoldfastError('not_running', `The server is not ready yet: ${why}`)
+export function notYet(code: ErrorCode): HoldfastError {
+  return new HoldfastError('not_running', `The server is not ready yet: ${errorCodes[code].meaning}`, {
+    details: { code },
+  })
 }

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { version } from '../engine/work.ts'
-import { HoldfastError, messageOf } from '../errors/errors.ts'
+import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
 import type { Ask } from './ask.ts'
 import { mustHave } from './caller.ts'
 import { docsPage } from './docs-page.ts'
@@ -46,13 +46,15 @@ function engineOf(door: Door) {
 }
 
 /** Whether this server can do its work: the database answers, and its schema is the one that this program knows. */
-async function readiness(door: Door): Promise<{ isReady: boolean; reason: string | null }> {
-  if (door.stopping.aborted) return { isReady: false, reason: 'The server stops.' }
+async function readiness(door: Door): Promise<{ isReady: boolean; code: string | null; reason: string | null }> {
+  if (door.stopping.aborted) return { isReady: false, code: 'not_running', reason: 'The server stops.' }
   try {
     await within(2_000, door.engine().ready())
-    return { isReady: true, reason: null }
+    return { isReady: true, code: null, reason: null }
   } catch (error) {
-    return { isReady: false, reason: error instanceof HoldfastError ? error.message : messageOf(error) }
+    // what the code means, and not the message: anybody may ask, and it names the database
+    const code = error instanceof HoldfastError ? (error.details?.code ?? error.code) : 'internal'
+    return { isReady: false, code: code as ErrorCode, reason: errorCodes[code as ErrorCode].meaning }
   }
 }
 

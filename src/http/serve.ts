@@ -1,5 +1,5 @@
 import type { Holdfast } from '../engine/engine.ts'
-import { HoldfastError, messageOf } from '../errors/errors.ts'
+import { type ErrorCode, HoldfastError, messageOf } from '../errors/errors.ts'
 import { pause } from '../service/service.ts'
 import { notYet } from './door.ts'
 import type { HttpOptions } from './http.ts'
@@ -24,13 +24,14 @@ export function makeServing({ reach, onReady = () => {}, ...options }: ServeOpti
   const { log } = options
   const ending = new AbortController()
   let engine: Holdfast | undefined
-  let reason = 'it has just been started.'
+  let trouble: ErrorCode = 'not_running'
+  let told = ''
   let reaching: Promise<void> | undefined
   const server = makeHttpServer({
     ...options,
     engine: () => {
       if (engine) return engine
-      throw notYet(reason)
+      throw notYet(trouble)
     },
   })
 
@@ -39,14 +40,15 @@ export function makeServing({ reach, onReady = () => {}, ...options }: ServeOpti
       try {
         const reached = await reach()
         if (ending.signal.aborted) return await reached.close()
+        await reached.reap().catch((error) => reached.close().then(() => Promise.reject(error)))
         engine = reached
-        await reached.reap()
         onReady(reached)
         return
       } catch (error) {
-        const said = error instanceof HoldfastError ? error.message : messageOf(error)
-        if (said !== reason) log.warn({ reason: said }, 'not ready yet; trying again')
-        reason = said
+        const reason = messageOf(error)
+        if (reason !== told) log.warn({ reason }, 'not ready yet; trying again')
+        told = reason
+        trouble = error instanceof HoldfastError ? error.code : 'internal'
         await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** tries), ending.signal)
       }
     }

@@ -39,9 +39,9 @@ export function isTraceparent(word: unknown): word is string {
 
 /** Begins a span; null if this process has no tracer, which costs next to nothing. */
 export function beginSpan(tell: () => SpanFacts): Traced | null {
-  const tracer = tracerOf()
-  if (!tracer) return null
   try {
+    const tracer = tracerOf()
+    if (!tracer) return null
     const { name, kind, parent, attributes } = tell()
     const around = parent === undefined ? context.active() : contextOf(parent)
     return tracedOf(tracer.startSpan(name, { kind: kinds[kind], attributes }, around), around)
@@ -82,7 +82,7 @@ function tracedOf(span: Span, around: Context): Traced {
   let isOver = false
   return {
     traceparent: `00-${traceId}-${spanId}-${(traceFlags & 1).toString(16).padStart(2, '0')}`,
-    run: (work) => context.with(trace.setSpan(around, span), work),
+    run: (work) => runWithin(span, around, work),
     end({ attributes, error } = {}) {
       if (isOver) return
       isOver = true
@@ -92,5 +92,20 @@ function tracedOf(span: Span, around: Context): Traced {
         span.end()
       } catch {} // see Traced
     },
+  }
+}
+
+/** Whatever a context manager does wrong, the work is done, and once. */
+function runWithin<T>(span: Span, around: Context, work: () => T): T {
+  let hasBegun = false
+  const begin = () => {
+    hasBegun = true
+    return work()
+  }
+  try {
+    return context.with(trace.setSpan(around, span), begin)
+  } catch (error) {
+    if (hasBegun) throw error
+    return work()
   }
 }

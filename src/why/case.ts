@@ -84,12 +84,23 @@ export function later({ facts }: Pick<Timed, 'facts'>, ms: number): Date {
   return new Date(Date.parse(facts.at) + ms)
 }
 
-/** The moment by which a rung of the recovery ladder has moved a job whose worker was last heard of then. */
-export function byRung(c: Timed, rung: string, heardAt: Moment): Next['byAt'] {
+/** The moment by which a rung of the recovery ladder has moved a job whose worker is heard of no more. */
+export function byRung(c: Timed, rung: 'lock gone' | 'lease ran out'): Next['byAt'] {
   if (!isLed(c)) return null
   const { boundMs } = ladder(c.config).find((one) => one.rung === rung) as { boundMs: number }
+  const { heartbeatAt, leaseUntil } = c.facts.session ?? { heartbeatAt: c.facts.at, leaseUntil: c.facts.at }
+  // the lease may be longer than our own setting: remote workers choose
+  const lostMs = rung === 'lease ran out' ? Date.parse(leaseUntil) + sweepBoundMs(c.config) : 0
   // if that has passed already, the next sweep is the one that sees it
-  return new Date(Math.max(Date.parse(heardAt) + boundMs, later(c, sweepBoundMs(c.config)).getTime()))
+  return new Date(Math.max(Date.parse(heartbeatAt) + boundMs, lostMs, later(c, sweepBoundMs(c.config)).getTime()))
+}
+
+const remoteBeats = 3
+
+/** How often the worker of a session is to be heard of. */
+export function beatMs({ facts: { session }, config }: Timed): number {
+  if (!session?.isRemote) return config.heartbeatMs
+  return (Date.parse(session.leaseUntil) - Date.parse(session.heartbeatAt)) / remoteBeats
 }
 
 /** The barrier that its present stage has opened. */

@@ -1,5 +1,5 @@
 import { finalStates, isFinal } from '../job/machine.ts'
-import { ago, bySweep, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
+import { ago, beatMs, bySweep, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
 import type { DeliveryFacts, GroupFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
@@ -197,8 +197,8 @@ function end(code: string, of: Rule<JobCase>['states'], meaning: string, repair:
   }
 }
 
-function graceMs({ config }: JobCase): number {
-  return 2 * config.heartbeatMs
+function graceMs(c: JobCase): number {
+  return 2 * beatMs(c)
 }
 
 function isExecuting(c: JobCase): boolean {

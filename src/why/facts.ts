@@ -38,6 +38,8 @@ export interface SessionFacts {
   canTellLock: boolean
   /** Null if nobody looked. */
   isLocked: boolean | null
+  /** Whether its worker speaks HTTP, and so has a lease of its own length and no lock. */
+  isRemote?: boolean
   concurrency?: number
   host?: string
   pid?: number

@@ -14,7 +14,11 @@ function classOf({ job, facts }: JobCase): OrphanName {
   return 'submitted-unannounced'
 }
 
+/** A tenant is not told of the jobs of others, so neither that they go before its own. */
+const isTurnKnown = ({ facts }: JobCase) => facts.ahead != null
+
 function claimed(c: JobCase): Next {
+  if (!isTurnKnown(c)) return { what: 'A worker claims it when its turn comes', byAt: null }
   return { what: 'The next poll of a worker claims it', byAt: later(c, c.config.pollMs + slackMs) }
 }
 
@@ -128,7 +132,7 @@ export const queuedRules: readonly Rule<JobCase>[] = [
       'It is due, a worker is free, and yet no poll has claimed it: a wake-up was lost, and its poll is still to come.',
     orphans: ['submitted-unannounced', 'retry-timer-died', 'next-stage-not-started'],
     orphan: classOf,
-    when: (c) => (sinceMs(c, c.job.runAt) ?? 0) > c.config.pollMs + slackMs,
+    when: (c) => isTurnKnown(c) && (sinceMs(c, c.job.runAt) ?? 0) > c.config.pollMs + slackMs,
     sentence: (c) =>
       `waiting: it has been due for ${lengthWords(sinceMs(c, c.job.runAt) ?? 0)}, with ${plural(c.facts.workers?.living ?? 0, 'live worker')} that could claim it`,
     next: claimed,

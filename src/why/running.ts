@@ -3,6 +3,7 @@ import type { OrphanName } from '../reaper/orphans.ts'
 import {
   ago,
   barrierOf,
+  beatMs,
   byRung,
   bySweep,
   isLed,
@@ -16,7 +17,8 @@ import type { SessionFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
 const states = ['running'] as const
-const missedBeats = 3
+/** From this many missed heartbeats on, one wonders; the lease of a remote worker has no more than three. */
+const missedBeats = ({ facts }: JobCase) => (facts.session?.isRemote ? 2 : 3)
 
 /** What gives a dead worker away; null if nothing does. */
 export function lossOf(c: JobCase): 'session row gone' | 'ended' | 'lease ran out' | 'lock gone' | null {
@@ -57,7 +59,7 @@ function revived({ job }: JobCase): string {
 }
 
 function lostWith(rung: 'lock gone' | 'lease ran out') {
-  return (c: JobCase): Next => ({ what: revived(c), byAt: byRung(c, rung, c.facts.session?.heartbeatAt ?? c.facts.at) })
+  return (c: JobCase): Next => ({ what: revived(c), byAt: byRung(c, rung) })
 }
 
 const deadClasses = [
@@ -139,12 +141,12 @@ export const runningRules: readonly Rule<JobCase>[] = [
     states,
     meaning: 'Its worker has missed several heartbeats, and is not given up yet.',
     orphans: [],
-    when: (c) => (sinceMs(c, c.facts.session?.heartbeatAt) ?? 0) > missedBeats * c.config.heartbeatMs,
+    when: (c) => (sinceMs(c, c.facts.session?.heartbeatAt) ?? 0) > missedBeats(c) * beatMs(c),
     sentence: (c) =>
       `running, but session ${c.job.sessionId} was last heard of ${ago(c, c.facts.session?.heartbeatAt)}${lockWords(c.facts.session)}`,
     next: (c) => ({
       what: 'Its worker is heard of again, or its lease runs out and it is put back in its queue',
-      byAt: byRung(c, 'lease ran out', c.facts.session?.heartbeatAt ?? c.facts.at),
+      byAt: byRung(c, 'lease ran out'),
     }),
     repair: null,
   },

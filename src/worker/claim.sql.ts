@@ -30,19 +30,21 @@ export interface Claim {
   deadlinesMs: string
 }
 
-const nothingMore = { returned: raw(''), selected: raw('') }
+/** What a claim answers beside the usual, and which of the jobs that it has picked it takes. */
+export interface ClaimMore {
+  returned: Sql
+  selected: Sql
+  taken: (picked: Sql) => Sql
+}
+
+const nothingMore: ClaimMore = { returned: raw(''), selected: raw(''), taken: (picked) => picked }
 
 /**
  * Claims up to `most` due jobs, lane after lane. The inner select locks row by row and stops at the limit, and `any(array(…))`
  * runs it once, so no more is ever locked or claimed than asked for, whatever the planner thinks of the tables.
  */
-export function claimThose(p: Claim, which: Sql, more: { returned: Sql; selected: Sql } = nothingMore): Sql {
-  return sql`
-  with claimed as (
-    update holdfast.live_job as job
-    set state = ${target('claim')}, attempt = job.attempt + 1, session_id = ${p.sessionId}::bigint,
-      deadline_at = now() + (${p.deadlinesMs}::jsonb -> job.kind ->> job.stage)::float8 * interval '1 ms'
-    where job.id = any(array(
+export function claimThose(p: Claim, which: Sql, more: ClaimMore = nothingMore): Sql {
+  const picked = sql`
       select picked.id
       from unnest(
         ${p.lanes.map((lane) => lane.queue)}::text[], ${p.lanes.map((lane) => lane.kind)}::text[],
@@ -60,7 +62,13 @@ export function claimThose(p: Claim, which: Sql, more: { returned: Sql; selected
       ) as picked
       where exists (select from holdfast.session where id = ${p.sessionId}::bigint and ended_at is null)
         and not exists (select from holdfast.queue where name = lane.queue and paused_at is not null)
-      limit ${p.most}
+      limit ${p.most}`
+  return sql`
+  with claimed as (
+    update holdfast.live_job as job
+    set state = ${target('claim')}, attempt = job.attempt + 1, session_id = ${p.sessionId}::bigint,
+      deadline_at = now() + (${p.deadlinesMs}::jsonb -> job.kind ->> job.stage)::float8 * interval '1 ms'
+    where job.id = any(array(${more.taken(picked)}
     ))
     returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part${more.returned}
   )

@@ -172,7 +172,9 @@ function attemptOf({ remote }: RemoteRow, row: RemoteClaimedRow): RemoteAttempt 
     stage: stage?.name ?? String(row.stage),
     input: row.input === null ? null : JSON.parse(row.input),
     // a stage that returned nothing has no row; its output is null
-    outputs: Object.fromEntries(stagesBefore(remote, row).map((name) => [name, committed[name] ?? null])),
+    outputs: Object.fromEntries(
+      stagesBefore(remote, row).map((name) => [name, Object.hasOwn(committed, name) ? committed[name] : null]),
+    ),
     timeoutMs: stage?.timeoutMs ?? 0,
     deadlineAt: row.deadline_at,
     failures: row.failures,

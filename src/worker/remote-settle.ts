@@ -17,7 +17,7 @@ import { recordRefusals } from '../settle/settle.sql.ts'
 import type { Settler } from '../settle/settle.ts'
 import { isPassing } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
-import { earlierWrites, type HeldRow, heldAttempts, type RemoteRow } from './remote.sql.ts'
+import { earlierWrites, type HeldRow, heldAttempts, outputRefused, type RemoteRow } from './remote.sql.ts'
 import { jobErrorOf, type RemoteOutcome, refuse } from './remote-given.ts'
 import { rulesOf } from './remote-kinds.ts'
 import { afterFailure, afterSuccess, encodeOutput, type Rules } from './rules.ts'
@@ -47,7 +47,7 @@ export interface RemoteSettling {
 
 /** Which events say that an outcome was written already. */
 const eventsOf: Record<RemoteOutcome['outcome'], (string | null)[]> = {
-  succeeded: [announces('finish'), announces('advance')],
+  succeeded: [announces('finish'), announces('advance'), outputRefused],
   failed: [announces('fail'), announces('retry')],
   released: [announces('release')],
 }

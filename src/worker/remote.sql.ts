@@ -1,6 +1,6 @@
 import { suspectCrashes } from '../job/define.ts'
-import { legal, raw, type Sql, sql, statement } from '../store/sql.ts'
-import { type Claim, type ClaimedRow, claimThose } from './claim.sql.ts'
+import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
+import { type Claim, type ClaimedRow, type ClaimMore, claimThose } from './claim.sql.ts'
 import type { StoredRemote } from './remote-kinds.ts'
 
 /** The session of a remote worker, as any server finds it. */
@@ -42,11 +42,34 @@ interface RemoteClaim extends Claim {
   tenant: string | null
 }
 
-const more = { returned: raw(', job.deadline_at'), selected: raw(', payload.trace') }
+/** How much a claim answers at most, one job more or less: a server must not choke on what one worker asks for. */
+const mostBytes = 16 * 1024 * 1024
 
-/** What a remote worker may claim: nothing of another tenant, and no item that runs a part of its parent's kind. */
+const more: ClaimMore = {
+  returned: raw(', job.deadline_at'),
+  selected: raw(''),
+  taken: (picked) => sql`
+      select weighed.id
+      from (
+        select sized.id, sum(sized.bytes) over (rows between unbounded preceding and 1 preceding) as before
+        from (
+          select picked.id, coalesce(octet_length(payload.input::text), 0) + coalesce((
+              select sum(octet_length(output.output::text)) from holdfast.stage_output as output where output.job_id = picked.id
+            ), 0) as bytes
+          from (${picked}) as picked
+          left join holdfast.job_payload as payload on payload.job_id = picked.id
+        ) as sized
+      ) as weighed
+      where coalesce(weighed.before, 0) < ${raw(String(mostBytes))}`,
+}
+
+/**
+ * What a remote worker may claim: nothing of another tenant, no item that runs a part of its parent's kind, and nothing at all while its
+ * lease is out: what it got would be taken back before it begins, and count as lost. A heartbeat comes first.
+ */
 const isForRemote = (p: RemoteClaim): Sql =>
-  sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)`
+  sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)
+          and exists (select from holdfast.session where id = ${p.sessionId}::bigint and lease_until > now())`
 
 /** Claims jobs for a remote worker. */
 export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', (p: RemoteClaim) =>
@@ -100,6 +123,10 @@ export const heldAttempts = statement<HeldRow>()(
     on job.id = mine.id and job.attempt = mine.attempt and job.session_id = mine.session_id and ${legal('finish')}`,
 )
 
+/** What the log tells of an attempt that succeeded, but whose output could not be kept. */
+export const outputRefused = 'output refused'
+const outputErrors = ['output_invalid', 'output_too_large']
+
 /**
  * What is known of attempts that their sessions do not hold: the events that they themselves have written about them, for the answer to an
  * earlier settle may have been lost. A job that is not there for the session's tenant is missing.
@@ -108,7 +135,8 @@ export const earlierWrites = statement<{ id: string; attempt: number; session_id
   'attempt.earlier',
   (p: Claimed) => sql`
   select mine.id, mine.attempt, mine.session_id, array(
-    select event.type
+    select case when event.type <> ${eventOf('fail')} then event.type
+      when event.data ->> 'code' = any(${outputErrors}::text[]) then ${outputRefused} else event.type end
     from holdfast.event
     where event.job_id = mine.id and event.attempt = mine.attempt and event.session_id = mine.session_id
   ) as types

@@ -210,8 +210,9 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
     wholeOf('most', most, { min: 1, max: mostAtOnce })
     wholeOf('waitMs', waitMs, { min: 0, max: longestWaitMs })
     const stop = new AbortController()
-    const either = signal ? AbortSignal.any([stop.signal, signal]) : stop.signal
-    const done = living(id, scope).then((session) => claimRows(session, { most, waitMs, signal: either }))
+    const ending = signal ? AbortSignal.any([stop.signal, signal]) : stop.signal
+    const done = living(id, scope).then((session) => claimRows(session, { most, waitMs, signal: ending }))
+    // from the first question on: who stops must not leave one behind that still asks
     const mine = { id, stop, done }
     underWay.add(mine)
     return done.finally(() => underWay.delete(mine))

@@ -211,13 +211,9 @@ export const keyOperations = [
         .array(z.enum(['submit', 'read', 'work', 'operate', 'admin']))
         .min(1)
         .max(5),
-      tenant: name
-        .nullable()
-        .optional()
-        .openapi({
-          description:
-            'Null for all tenants; must be said. A key of a tenant makes keys of its own, and leaves it out.',
-        }),
+      tenant: name.nullable().optional().openapi({
+        description: 'Null for all tenants; must be said. A key of a tenant makes keys of its own, and leaves it out.',
+      }),
       expiresMs: z.number().positive().max(3_153_600_000_000).optional(),
     }),
     answers: {

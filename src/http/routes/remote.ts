@@ -1,6 +1,7 @@
 import type { Fence } from '../../job/id.ts'
 import { longestWaitMs, mostAtOnce, mostLines, remoteErrorCodes } from '../../worker/remote-given.ts'
 import type { Caller } from '../caller.ts'
+import { keyFreshMs, keyRefused } from '../keyring.ts'
 import { type Given, json, nothing, operation, type Reply } from '../operation.ts'
 import { anything, id, name, text, time } from '../schemas/words.ts'
 import { z } from '../zod.ts'
@@ -263,11 +264,22 @@ async function claim(
   given: Given<{ id: number }, unknown, unknown, { most?: number | undefined; waitMs?: number | undefined }>,
 ): Promise<Reply> {
   const { hf, door, caller, params, body } = given
-  const done = (body.waitMs ?? 0) > 0 ? door.limits.wait(caller) : undefined
+  if (!body.waitMs) return json(200, { attempts: await hf.remote.claim(params.id, body, scopeOf(caller)) })
+  const done = door.limits.wait(caller)
+  const counted = door.meter.waits()
+  // a key that is revoked while it waits must not be handed a job any more
+  const unwelcome = new AbortController()
+  const asking = setInterval(async () => {
+    if (!(await door.keyring.isStillGood(given.request))) unwelcome.abort()
+  }, keyFreshMs)
   try {
-    const attempts = await hf.remote.claim(params.id, { ...body, signal: given.signal }, scopeOf(caller))
+    const signal = AbortSignal.any([given.signal, unwelcome.signal])
+    const attempts = await hf.remote.claim(params.id, { ...body, signal }, scopeOf(caller))
+    if (unwelcome.signal.aborted && attempts.length === 0) throw keyRefused()
     return json(200, { attempts })
   } finally {
-    done?.()
+    clearInterval(asking)
+    counted()
+    done()
   }
 }

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../errors/errors.ts'
 import type { SubmitOptions } from '../../submit/prepare.ts'
 import { isTraceparent } from '../../trace/trace.ts'
-import { type Caller, tenantFor } from '../caller.ts'
+import { type Caller, mayDo, tenantFor } from '../caller.ts'
 import { type Given, json, operation } from '../operation.ts'
 import { jobWhole, newJob, newJobs, showJob, submitted } from '../schemas/job.ts'
 import { text } from '../schemas/words.ts'
@@ -45,7 +45,7 @@ export const submitOperations = [
     tag: 'jobs',
     summary: 'Submit a job',
     about:
-      'Answers once the job is stored. With `Prefer: wait=10` it answers the whole job as soon as it has ended, if it does so in time.',
+      'Answers once the job is stored. With `Prefer: wait=10` it answers the whole job as soon as it has ended, if it does so in time; for this the key needs the scope `read`, too.',
     scope: 'submit',
     headers: submitHeaders,
     body: newJob,
@@ -68,7 +68,8 @@ export const submitOperations = [
       const [job, options] = await prepared(given, body, headers['idempotency-key'], headers.traceparent)
       const handle = await hf.submit(job, body.input as never, options)
       const url = `/v1/jobs/${handle.id}`
-      const waitMs = waitMsOf(headers.prefer)
+      // whoever may only submit is shown nothing of what comes of it
+      const waitMs = mayDo(caller, 'read') ? waitMsOf(headers.prefer) : undefined
       const told = { location: url, ...replayed(handle.isNew), ...appliedHeader(waitMs) }
       if (waitMs) {
         await waitFor(given, handle.id, waitMs)
