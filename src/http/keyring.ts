@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { ApiKey, Keys } from '../engine/keys.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { Ask } from './ask.ts'
@@ -23,16 +22,14 @@ export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
   const known = new Map<string, { key: Promise<ApiKey | null>; untilMs: number }>()
   const used = new Set<string>()
 
-  /** Remembered by a hash: the text of a key stays in no table of ours. */
   function check(text: string): Promise<ApiKey | null> {
-    const print = createHash('sha256').update(text).digest('base64')
     const nowMs = performance.now()
-    const before = known.get(print)
+    const before = known.get(text)
     if (before && before.untilMs > nowMs) return before.key
     if (known.size >= mostKnown) known.clear()
     const key = keys().check(text)
-    key.catch(() => known.delete(print))
-    known.set(print, { key, untilMs: nowMs + keyFreshMs })
+    key.catch(() => known.delete(text))
+    known.set(text, { key, untilMs: nowMs + keyFreshMs })
     return key
   }
 

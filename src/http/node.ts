@@ -61,7 +61,8 @@ function readAll(incoming: IncomingMessage, mostBytes: number): Promise<Uint8Arr
     })
     incoming.on('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)))
     incoming.on('error', reject)
-    incoming.on('close', () => reject(new Error('The client has gone.')))
+    // after the end it always comes, and an error is not made for nothing
+    incoming.on('close', () => incoming.complete || reject(new Error('The client has gone.')))
   })
 }
 
