@@ -20,8 +20,9 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    // Many tests bring processes of their own, so half of a big machine is enough.
-    maxWorkers: Math.max(2, Math.floor(availableParallelism() / 2)),
+    // Many tests wait for leases, so a small machine can run more of them than it has cores; many bring processes of their own, so
+    // half of a big one is enough.
+    maxWorkers: Math.max(3, Math.floor(availableParallelism() / 2)),
     // Built code is loaded by Node itself: worker threads and child processes must meet the very same files.
     server: { deps: { external: [/\/dist\//] } },
   },
