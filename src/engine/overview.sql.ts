@@ -1,3 +1,4 @@
+import { holders } from '../store/holders.sql.ts'
 import { sessionLockClass } from '../store/locks.ts'
 import { legal, raw, type Sql, sql, statement } from '../store/sql.ts'
 
@@ -63,19 +64,7 @@ export const listQueues = statement<QueueRow>()(
       limit 1
     ) as following
   ),
-  holder (session_id) as (
-    (select job.session_id from holdfast.live_job as job where job.session_id is not null order by job.session_id limit 1)
-    union all
-    select (
-      select job.session_id
-      from holdfast.live_job as job
-      where job.session_id is not null and job.session_id > holder.session_id
-      order by job.session_id
-      limit 1
-    )
-    from holder
-    where holder.session_id is not null
-  ),
+  ${holders},
   running as materialized (
     select job.queue, job.tenant
     from holder

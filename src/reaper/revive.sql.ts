@@ -1,4 +1,5 @@
 import { ending, wakeIfJoined } from '../store/ending.sql.ts'
+import { holders } from '../store/holders.sql.ts'
 import { snapshotting } from '../store/snapshot.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
@@ -39,19 +40,7 @@ const isSpent = raw('job.crashes + 1 >= job.crash_budget')
 export const findAbandoned = statement<OrphanRow>()(
   'orphan.abandoned',
   (p: Batch) => sql`
-  with recursive holder (session_id) as (
-    (select job.session_id from holdfast.live_job as job where job.session_id is not null order by job.session_id limit 1)
-    union all
-    select (
-      select job.session_id
-      from holdfast.live_job as job
-      where job.session_id is not null and job.session_id > holder.session_id
-      order by job.session_id
-      limit 1
-    )
-    from holder
-    where holder.session_id is not null
-  ),
+  with recursive ${holders},
   ended as materialized (
     select holder.session_id, coalesce(session.ended_by, 'session row gone') as rung, session.heartbeat_at
     from holder

@@ -130,15 +130,28 @@ export const unheldAttempts = statement<Fence>()(
   where job.session_id = ${p.sessionId}::bigint and ${legal('release')} and job.id <> all(${p.ids}::uuid[])`,
 )
 
-/** Makes the kinds known that this program can run. */
-export const registerKinds = statement<never>()(
-  'kind.register',
-  (p: { names: string[]; queues: string[]; priorities: number[]; crashBudgets: number[]; stages: string[] }) => sql`
+/** Kinds to be made known, each at the same place of all lists. */
+export interface Kinds {
+  names: string[]
+  queues: string[]
+  priorities: number[]
+  crashBudgets: number[]
+  stages: string[]
+}
+
+/** The insert of kinds; whoever uses it says what becomes of those that are known already. */
+export const insertKinds = (p: Kinds) => sql`
   insert into holdfast.kind (name, queue, priority, crash_budget, stages)
   select name, queue, priority, crash_budget, stages::json
   from unnest(${p.names}::text[], ${p.queues}::text[], ${p.priorities}::smallint[], ${p.crashBudgets}::smallint[], ${p.stages}::text[])
     as given (name, queue, priority, crash_budget, stages)
-  order by name
+  order by name`
+
+/** Makes the kinds known that this program can run. */
+export const registerKinds = statement<never>()(
+  'kind.register',
+  (p: Kinds) => sql`
+  ${insertKinds(p)}
   on conflict (name) do update
   set queue = excluded.queue, priority = excluded.priority, crash_budget = excluded.crash_budget, stages = excluded.stages, seen_at = now()`,
 )

@@ -1,6 +1,6 @@
 import { suspectCrashes } from '../job/define.ts'
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
-import { type Claim, type ClaimedRow, type ClaimMore, claimThose } from './claim.sql.ts'
+import { type Claim, type ClaimedRow, type ClaimMore, claimThose, insertKinds, type Kinds } from './claim.sql.ts'
 import type { StoredRemote } from './remote-kinds.ts'
 
 /** The session of a remote worker, as any server finds it. */
@@ -184,12 +184,8 @@ export const forgottenAttempts = statement<{ id: string; attempt: number }>()(
 /** Makes kinds known that a tenant's own worker serves. What others have said about a kind stands: it decides where their jobs wait. */
 export const introduceKinds = statement<never>()(
   'kind.introduce',
-  (p: { names: string[]; queues: string[]; priorities: number[]; crashBudgets: number[]; stages: string[] }) => sql`
-  insert into holdfast.kind (name, queue, priority, crash_budget, stages)
-  select name, queue, priority, crash_budget, stages::json
-  from unnest(${p.names}::text[], ${p.queues}::text[], ${p.priorities}::smallint[], ${p.crashBudgets}::smallint[], ${p.stages}::text[])
-    as given (name, queue, priority, crash_budget, stages)
-  order by name
+  (p: Kinds) => sql`
+  ${insertKinds(p)}
   on conflict (name) do update
   set seen_at = now()`,
 )

@@ -66,13 +66,8 @@ export const jobOperations = [
     },
     problems: ['job_not_found', 'waits_exhausted'],
     async handle(given) {
-      const waitMs = waitMsOf(given.headers.prefer)
-      let job = await jobOf(given)
-      if (waitMs && job.finishedAt === null) {
-        await waitFor(given, job.id, waitMs)
-        job = await jobOf(given)
-      }
-      return answerTagged(given.request, showJob(job), appliedHeader(waitMs))
+      const { job, headers } = await awaited(given)
+      return answerTagged(given.request, showJob(job), headers)
     },
   }),
   operation({
@@ -95,13 +90,8 @@ export const jobOperations = [
     },
     problems: ['job_not_found', 'job_failed', 'job_cancelled', 'waits_exhausted'],
     async handle(given) {
-      const waitMs = waitMsOf(given.headers.prefer)
-      let job = await jobOf(given)
-      if (waitMs && job.finishedAt === null) {
-        await waitFor(given, job.id, waitMs)
-        job = await jobOf(given)
-      }
-      return resultOf(job, appliedHeader(waitMs))
+      const { job, headers } = await awaited(given)
+      return resultOf(job, headers)
     },
   }),
   operation({
@@ -139,6 +129,16 @@ export const jobOperations = [
     },
   }),
 ]
+
+/** The job, once it has ended or the client would wait no longer, and what to tell of the wait. */
+async function awaited(given: Given<{ id: string }, unknown, { prefer?: string | undefined }>) {
+  const waitMs = waitMsOf(given.headers.prefer)
+  const headers = appliedHeader(waitMs)
+  const job = await jobOf(given)
+  if (!waitMs || job.finishedAt !== null) return { job, headers }
+  await waitFor(given, job.id, waitMs)
+  return { job: await jobOf(given), headers }
+}
 
 async function jobOf({ hf, params, caller }: Given<{ id: string }>): Promise<Job> {
   const job = await hf.get(params.id, scopeFor(caller))
