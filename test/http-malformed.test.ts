@@ -10,7 +10,7 @@ import { makeHttpServer } from '#holdfast/http/server'
 async function serving(settings: { httpHeaderMs?: number; httpBodyMs?: number } = {}): Promise<number> {
   const config = readConfig({ httpPort: 0, ...settings }, {})
   const engine = () => {
-    throw notYet('there is none here.')
+    throw notYet('not_running')
   }
   const server = makeHttpServer({ engine, config, log: makeLog('silent') })
   await server.start()
