@@ -13,7 +13,7 @@ export interface Page {
   next: JobId | null
 }
 
-const mostRows = 5_000
+const mostRows = 3_000
 const lowest = '00000000-0000-0000-0000-000000000000'
 const highest = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 

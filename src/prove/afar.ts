@@ -38,7 +38,10 @@ export function afarKinds(tell: Tell): Record<string, AnyJob> {
       ],
     }),
     defineJob('afar-chatty', { run: seen(tell, chat) }),
-    defineJob('afar-suspect', { run: seen(tell, ({ signal }) => sleep(100, undefined, { signal })) }),
+    // at first long enough that whoever stops has to give it back, however slow the machine is
+    defineJob('afar-suspect', {
+      run: seen(tell, ({ signal, attempt }) => sleep(attempt === 1 ? 3_000 : 10, undefined, { signal })),
+    }),
   ]
   return Object.fromEntries(all.map((job) => [job.kind, job]))
 }
