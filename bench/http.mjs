@@ -44,6 +44,9 @@ const [{ url }] = await once(child, 'message')
 const figures = {}
 
 try {
+  // first, while the heap of the server is small: later it would hide them
+  tell(`${listeners} listeners`)
+  note('memory per 1,000 listeners, MB', await byListeners())
   for (let round = 1; round <= rounds; round++) {
     tell(`submits, round ${round} of ${rounds}`)
     const library = note('library, single submits/s', await bySubmit())
@@ -52,8 +55,6 @@ try {
     await empty()
     note('HTTP / library', http / library)
   }
-  tell(`${listeners} listeners`)
-  note('memory per 1,000 listeners, MB', await byListeners())
   tell(`${rows} finished and as many waiting rows`)
   await sql.query(finished(rows))
   await sql.query(claimable(rows))
