@@ -44,7 +44,8 @@ test('settings replace the defaults, but not those that the supervisor depends o
   const settings = { max_connections: '20', shared_buffers: '16MB' }
   const { url } = stopLater(await startEmbedded({ dir, durable: false, settings }))
   expect(await query(url, 'show max_connections')).toEqual([{ max_connections: '20' }])
-  expect(await query(url, 'show wal_compression')).toEqual([{ wal_compression: 'pglz' }])
+  expect(await query(url, 'show shared_buffers')).toEqual([{ shared_buffers: '16MB' }])
+  expect(await query(url, 'show random_page_cost')).toEqual([{ random_page_cost: '1.1' }])
   const wrong = startEmbedded({ dir: await newFolder(), settings: { listen_addresses: '*' } })
   await expect(wrong).rejects.toMatchObject({ code: 'option_invalid' })
 })

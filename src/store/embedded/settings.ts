@@ -6,7 +6,6 @@ const defaults: Record<string, string> = {
   shared_buffers: '256MB',
   max_wal_size: '2GB',
   min_wal_size: '128MB',
-  wal_compression: 'on',
   checkpoint_timeout: '15min',
   autovacuum_naptime: '15s',
   random_page_cost: '1.1',
