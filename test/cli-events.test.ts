@@ -1,6 +1,6 @@
 import { defineJob, type Holdfast } from 'holdfast'
 import { describe, vi } from 'vitest'
-import { ask, call, run } from './cli/command.ts'
+import { ask, call, callEach, run } from './cli/command.ts'
 import { expect, gate, test, until } from './fixtures.ts'
 
 // each call is a process of its own, and other tests run beside
@@ -244,10 +244,13 @@ describe('wrong use', () => {
     ['to forget ours', ['forget', 'webhooks', '--yes'], 2, /^error group_invalid: The group webhooks is that of the/],
   ]
   test('what is wrong is refused with a sentence', async ({ url }) => {
-    for (const [name, args, code, says] of wrong) {
-      const answer = await call(['events', ...args], { env: { HOLDFAST_URL: url } })
-      expect(answer.stderr, name).toMatch(says)
-      expect({ code: answer.code, stdout: answer.stdout }, name).toEqual({ code, stdout: '' })
+    const answers = await callEach(
+      wrong.map(([, args]) => ['events', ...args]),
+      { env: { HOLDFAST_URL: url } },
+    )
+    for (const [index, [name, , code, says]] of wrong.entries()) {
+      expect(answers[index]?.stderr, name).toMatch(says)
+      expect(answers[index], name).toMatchObject({ code, stdout: '' })
     }
   })
 

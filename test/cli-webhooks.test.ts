@@ -1,5 +1,5 @@
 import { describe, vi } from 'vitest'
-import { ask, call } from './cli/command.ts'
+import { ask, call, callEach } from './cli/command.ts'
 import { expect, test, until } from './fixtures.ts'
 import { bodyOf, broken, echo, hook, near, settled, verify } from './webhooks/hooks.ts'
 import { deafPort } from './webhooks/receiver.ts'
@@ -270,10 +270,13 @@ describe('wrong use', () => {
     ['a webhook without a secret', ['submit', 'x', '--webhook', 'https://a.com/'], 2, /--webhook and --webhook-secret/],
   ]
   test('what is wrong is refused with a sentence', async ({ url }) => {
-    for (const [name, args, code, says] of wrong) {
-      const answer = await call(args, { env: { HOLDFAST_URL: url } })
-      expect(answer.stderr, name).toMatch(says)
-      expect({ code: answer.code, stdout: answer.stdout }, name).toEqual({ code, stdout: '' })
+    const answers = await callEach(
+      wrong.map(([, args]) => args),
+      { env: { HOLDFAST_URL: url } },
+    )
+    for (const [index, [name, , code, says]] of wrong.entries()) {
+      expect(answers[index]?.stderr, name).toMatch(says)
+      expect(answers[index], name).toMatchObject({ code, stdout: '' })
     }
   }, 120_000)
 

@@ -161,13 +161,13 @@ test('a slice of the proof: whatever breaks around a settle and a submit, all is
   const report = await prove({
     url: inject('server'),
     isQuick: true,
-    statements: ['job.finish', 'job.submit', 'job.claim', 'job.retry'],
+    statements: ['job.finish', 'job.submit'],
     lanes: 3,
   })
   expect(report.violations).toEqual([])
   expect(report).toMatchObject({ passed: report.cells, boundMs: expect.any(Number), seed: 1 })
   // a kill after the commit for each, and one fault more, since all of them write
-  expect(report.cells).toBeGreaterThanOrEqual(8)
+  expect(report.cells).toBeGreaterThanOrEqual(4)
   for (const row of Object.values(report.matrix))
     expect(row['kill-after']).toMatchObject({ recoveryMs: expect.any(Number) })
   expect(report.matrix['job.submit']?.freeze).toEqual({ reason: expect.stringContaining('no lease') })

@@ -11,6 +11,7 @@ import { birthOf } from '#holdfast/store/embedded/process-table'
 import { until } from '../until.ts'
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+const each = fileURLToPath(new URL('each.mjs', import.meta.url))
 /** The library as a module outside of the project would import it. */
 export const library = new URL('../../dist/index.js', import.meta.url).href
 
@@ -21,6 +22,13 @@ export interface CallOptions {
   cwd?: string
   env?: Record<string, string>
   stdin?: string
+}
+
+/** How a command ended, and what it said. */
+export interface Called {
+  code: number | null
+  stdout: string
+  stderr: string
 }
 
 /** A folder outside of any project, so that no data folder is found by chance. */
@@ -58,10 +66,7 @@ function environment({ env }: CallOptions): NodeJS.ProcessEnv {
 }
 
 /** Runs a command to its end. */
-export async function call(
-  args: readonly string[],
-  options: CallOptions = {},
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
+export async function call(args: readonly string[], options: CallOptions = {}): Promise<Called> {
   const child = start(args, options)
   child.stdin?.end(options.stdin ?? '')
   const [stdout, stderr, [code]] = await Promise.all([
@@ -70,6 +75,16 @@ export async function call(
     once(child, 'exit'),
   ])
   return { code, stdout, stderr }
+}
+
+/** Runs many commands in one process, one after the other. For those that end soon. */
+export async function callEach(lines: readonly (readonly string[])[], options: CallOptions = {}): Promise<Called[]> {
+  const child = spawn(process.execPath, [each, JSON.stringify(lines)], {
+    cwd: tmpdir(),
+    env: environment(options),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  return JSON.parse(await text(child.stdout))
 }
 
 /** Runs a command with --json and answers what it says. */
