@@ -42,7 +42,8 @@ export function loop(options: {
 }): Loop {
   let stopping: AbortController | undefined
   let running: Promise<void> | undefined
-  let nap: AbortController | undefined
+  // cuts the nap short; a plain function, because a worker that is woken for a job is in a hurry
+  let wakeUp: (() => void) | undefined
   let isWoken = false
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -57,9 +58,14 @@ export function loop(options: {
       }
       // a wake during the turn must not be lost: what it announces may have come after the turn looked
       if (isWoken || signal.aborted || waitMs <= 0) continue
-      nap = new AbortController()
-      await pause(waitMs, nap.signal)
-      nap = undefined
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, waitMs)
+        wakeUp = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+      wakeUp = undefined
     }
   }
 
@@ -67,7 +73,7 @@ export function loop(options: {
     async start() {
       if (running) return
       stopping = new AbortController()
-      stopping.signal.addEventListener('abort', () => nap?.abort())
+      stopping.signal.addEventListener('abort', () => wakeUp?.())
       running = run(stopping.signal)
     },
     async stop() {
@@ -77,7 +83,7 @@ export function loop(options: {
     },
     wake() {
       isWoken = true
-      nap?.abort()
+      wakeUp?.()
     },
   }
 }
