@@ -51,15 +51,13 @@ const left = `
 export function fill(task, { finished, scheduled }) {
   return [
     `create temp table old as select gen_random_uuid() as id from generate_series(1, ${finished})`,
-    `insert into holdfast.finished_job (id, submitted_at, finished_at, attempt, stage, failures, crashes, crash_budget, priority, state, kind, queue, tenant)
-     select id, now(), now(), 1, 0, 0, 0, 3, 2, 'succeeded', '${task}', 'default', 'default' from old`,
-    `insert into holdfast.job_payload (job_id, input) select id, '{"n":1}' from old`,
+    `insert into holdfast.finished_job (id, submitted_at, finished_at, attempt, stage, failures, crashes, crash_budget, priority, state, kind, queue, tenant, input)
+     select id, now(), now(), 1, 0, 0, 0, 3, 2, 'succeeded', '${task}', 'default', 'default', '{"n":1}' from old`,
     `insert into holdfast.event (job_id, attempt, stage, type, kind, tenant)
      select id, attempt, 0, type, '${task}', 'default' from old cross join (values (0, 'job.submitted'), (1, 'job.finished')) as e (attempt, type)`,
     `create temp table later as select gen_random_uuid() as id from generate_series(1, ${scheduled})`,
-    `insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant)
-     select id, now() + interval '1 year', now(), 3, 2, 'queued', '${task}', 'default', 'default' from later`,
-    `insert into holdfast.job_payload (job_id, input) select id, '{"n":1}' from later`,
+    `insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, input)
+     select id, now() + interval '1 year', now(), 3, 2, 'queued', '${task}', 'default', 'default', '{"n":1}' from later`,
     'drop table old, later',
   ]
 }
