@@ -35,8 +35,8 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
   'live-or-finished': async ({ given, query }) => {
     const { id } = await given.queued()
     await query(`
-      insert into holdfast.finished_job (id, submitted_at, finished_at, attempt, stage, failures, crashes, crash_budget, priority, state, kind, queue, tenant)
-      select id, now(), now(), 0, 0, 0, 0, 3, 2, 'succeeded', kind, queue, tenant from holdfast.live_job`)
+      insert into holdfast.finished_job (id, submitted_at, finished_at, attempt, stage, failures, crashes, crash_budget, priority, state, kind, queue, tenant, input)
+      select id, now(), now(), 0, 0, 0, 0, 3, 2, 'succeeded', kind, queue, tenant, input from holdfast.live_job`)
     return id
   },
   'attempt-has-living-session': async ({ given, query }) => {
@@ -73,7 +73,7 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     return id
   },
   'job-has-payload': async ({ given, query }) => {
-    const { id } = await given.finished()
+    const { id } = await given.finished('succeeded', { meta: {} })
     await query('delete from holdfast.job_payload')
     return id
   },
@@ -204,7 +204,7 @@ test('a guard that is switched off is named as well as one that is missing', asy
 })
 
 test('of many rows that break an invariant all are counted and the first are shown', async ({ given, query, hf }) => {
-  await Promise.all(Array.from({ length: 30 }, () => given.queued()))
+  await Promise.all(Array.from({ length: 30 }, () => given.queued({ meta: {} })))
   await query('delete from holdfast.job_payload')
   const { violations, sizes } = await hf.audit()
   expect(violations).toMatchObject([{ invariant: 'job-has-payload', total: 30 }])
@@ -212,9 +212,26 @@ test('of many rows that break an invariant all are counted and the first are sho
   expect(sizes).toEqual({ live: 0, finished: 0, events: 0 }) // nobody has gathered statistics yet
 })
 
-test('only the latest jobs get a look each, unless all are asked for', async ({ given, query, hf }) => {
-  const first = await given.finished()
+test('an input is missing only where it is neither in the row of its job nor in one of its own', async ({
+  given,
+  query,
+  hf,
+}) => {
+  await given.queued()
   await given.finished()
+  await given.queued({ meta: {} })
+  const live = await given.queued()
+  const finished = await given.finished()
+  await query('update holdfast.live_job set input = null where id = $1', [live.id])
+  await query('update holdfast.finished_job set input = null where id = $1', [finished.id])
+  const { violations } = await hf.audit()
+  expect(violations).toMatchObject([{ invariant: 'job-has-payload', total: 2 }])
+  expect(violations[0]?.examples.map(({ subject }) => subject).sort()).toEqual([live.id, finished.id].sort())
+})
+
+test('only the latest jobs get a look each, unless all are asked for', async ({ given, query, hf }) => {
+  const first = await given.finished('succeeded', { meta: {} })
+  await given.finished('succeeded', { meta: {} })
   await query('delete from holdfast.job_payload where job_id = $1', [first.id])
   expect((await hf.audit({ latest: 1 })).violations).toEqual([])
   expect((await hf.audit({ latest: null })).violations).toMatchObject([{ invariant: 'job-has-payload', total: 1 }])

@@ -205,10 +205,14 @@ test('a malformed stored input is a permanent failure with a clear code, not a c
   const hf = await openEngine({ jobs: [strict] })
   const wrong = await hf.submit(strict, { page: 1 })
   const missing = await hf.submit(strict, { page: 2 })
-  await query(`update holdfast.job_payload set input = '{"page": "torn"}' where job_id = $1`, [wrong.id])
-  await query(`delete from holdfast.job_payload where job_id = $1`, [missing.id])
+  const wrongApart = await hf.submit(strict, { page: 3 }, { meta: {} })
+  const missingApart = await hf.submit(strict, { page: 4 }, { meta: {} })
+  await query(`update holdfast.live_job set input = '{"page": "torn"}' where id = $1`, [wrong.id])
+  await query(`update holdfast.live_job set input = null where id = $1`, [missing.id])
+  await query(`update holdfast.job_payload set input = '{"page": "torn"}' where job_id = $1`, [wrongApart.id])
+  await query(`delete from holdfast.job_payload where job_id = $1`, [missingApart.id])
   await hf.work()
-  for (const handle of [wrong, missing]) {
+  for (const handle of [wrong, missing, wrongApart, missingApart]) {
     await expect(handle.result()).rejects.toMatchObject({ details: { error: { code: 'input_invalid' } } })
     expect(await hf.get(handle.id)).toMatchObject({ state: 'failed', attempt: 1 })
   }

@@ -1,6 +1,10 @@
+import { type AnyJob, defineJob, type StageContext } from 'holdfast'
 import { pauseQueue } from '#holdfast/engine/read.sql'
-import { type ClaimedRow, nextDue } from '#holdfast/worker/claim.sql'
-import { expect, test } from './fixtures.ts'
+import type { JobId } from '#holdfast/job/id'
+import { advanceJobs, retryJobs } from '#holdfast/settle/settle.sql'
+import { nextDue } from '#holdfast/worker/claim.sql'
+import type { ClaimedRow } from '#holdfast/worker/lot'
+import { expect, test, until } from './fixtures.ts'
 
 test('of many workers that claim one queued job at once, one wins with attempt 1 and the others get nothing', async ({
   given,
@@ -132,4 +136,80 @@ test('cancel and claim of the same job: whichever is first, the job ends cancell
     const events = await query('select type from holdfast.event where job_id = $1 order by seq', [id])
     expect(events).toEqual([{ type: 'job.submitted' }, { type: 'job.cancelled' }])
   }
+})
+
+test('of a claim of many jobs, each handler is given what is its own', async ({ given, open, store, query }) => {
+  const ran: { id: string; about: unknown }[] = []
+  const tell = ({ job, input, stage, attempt, outputs }: StageContext<unknown, unknown>): number => {
+    const { kind, tenant } = job
+    const submittedAt = job.submittedAt.getTime()
+    ran.push({ id: job.id, about: { kind, tenant, submittedAt, input, stage, attempt, outputs } })
+    return (input as { n: number }).n
+  }
+  const short = defineJob('short', { run: tell })
+  const long = defineJob('long', {
+    stages: [
+      { name: 'one', run: tell },
+      { name: 'two', run: tell },
+    ],
+  })
+  const kinds: AnyJob[] = [short, long]
+  const numbers = Array.from({ length: 240 }, (_, n) => n)
+  const inputOf = (n: number) => ({ n, text: 'x'.repeat(n % 7 === 0 ? 1_000 : n) })
+  const hf = await open({ jobs: kinds, concurrency: 300 })
+  const submit = (some: number[]) =>
+    hf.submitMixed(
+      some.map((n) => ({
+        job: kinds[n % 2] as AnyJob,
+        input: inputOf(n),
+        tenant: `tenant-${n % 5}`,
+        priority: 1 + (n % 4),
+        ...(n % 11 === 0 ? { meta: { n } } : {}),
+      })),
+    )
+
+  // the first third has run before: short jobs wait for their second attempt, long ones for their second stage
+  const early = await submit(numbers.slice(0, 80))
+  const sessionId = await given.session()
+  const claim = async (kind: string) =>
+    (await given.claim({ sessionId, queue: 'default', kind, most: 100 })).map(({ id, attempt }) => ({
+      id: id as JobId,
+      attempt,
+    }))
+  const retried = await claim('short')
+  const advanced = await claim('long')
+  expect([retried.length, advanced.length]).toEqual([40, 40])
+  const numberOf = new Map(early.map(({ id }, n) => [id, n]))
+  await store.run(retryJobs, {
+    fences: retried,
+    sessionId,
+    errors: retried.map(() => '{}'),
+    delaysMs: retried.map(() => 0),
+  })
+  await store.run(advanceJobs, {
+    fences: advanced,
+    sessionId,
+    outputs: advanced.map(({ id }) => String(numberOf.get(id))),
+    stageNames: advanced.map(() => 'one'),
+  })
+  const handles = [...early, ...(await submit(numbers.slice(80)))]
+  await hf.work()
+  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'all have ended')
+
+  const times = await query<{ id: string; submitted_at: Date }>('select id, submitted_at from holdfast.finished_job')
+  const timeOf = new Map(times.map((row) => [row.id, row.submitted_at.getTime()]))
+  const expected = handles.flatMap(({ id }, n) => {
+    const about = {
+      kind: n % 2 ? 'long' : 'short',
+      tenant: `tenant-${n % 5}`,
+      submittedAt: timeOf.get(id),
+      input: inputOf(n),
+    }
+    const first = { ...about, stage: n % 2 ? 'one' : 'run', attempt: 1, outputs: {} }
+    const second = { ...about, stage: 'two', attempt: 2, outputs: { one: n } }
+    if (n < 80) return [{ id, about: n % 2 ? second : { ...first, attempt: 2 } }]
+    return n % 2 ? [first, second].map((one) => ({ id, about: one })) : [{ id, about: first }]
+  })
+  const inOrder = (all: { id: string }[]) => all.toSorted((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
+  expect(inOrder(ran)).toEqual(inOrder(expected))
 })

@@ -99,7 +99,7 @@ test('audit lists every invariant, and ends with code 0 while all hold', async (
 })
 
 test('audit names each violation with examples, and ends with code 1', async ({ url, given, query }) => {
-  const jobs = await Promise.all(Array.from({ length: 7 }, () => given.queued()))
+  const jobs = await Promise.all(Array.from({ length: 7 }, () => given.queued({ meta: {} })))
   await query('delete from holdfast.job_payload')
   const { code, stdout } = await call(['audit'], { env: { HOLDFAST_URL: url } })
   expect(code).toBe(1)

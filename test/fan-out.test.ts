@@ -81,7 +81,7 @@ test('an empty fan-out joins at once', async ({ open, query }) => {
 })
 
 test('a fan-out of a thousand items runs each of them once, and its results come in pages', async ({ open, query }) => {
-  const hf = await open({ jobs: [asStream] })
+  const hf = await open({ jobs: [asStream], batchSize: 400 })
   await hf.work()
   const handle = await hf.submit(asStream, 1_000)
   expect(await handle.result()).toMatchObject({

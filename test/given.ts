@@ -6,7 +6,8 @@ import { advanceJobs, failJobs, failOptional, finishJobs } from '#holdfast/settl
 import type { Store } from '#holdfast/store/store'
 import { prepare, type SubmitOptions } from '#holdfast/submit/prepare'
 import { cancelJobs, submitJobs } from '#holdfast/submit/submit.sql'
-import { type ClaimedRow, claimJobs, claimSuspects } from '#holdfast/worker/claim.sql'
+import { claimJobs, claimSuspects } from '#holdfast/worker/claim.sql'
+import { type ClaimedRow, rowsOf } from '#holdfast/worker/lot'
 import { openSession } from '#holdfast/worker/session.sql'
 
 /** A running attempt: its fence, and what surrounds it. */
@@ -122,13 +123,15 @@ export function makeGiven(store: Store, query: Query): Given {
       return { id: running.id, queue: running.queue, attempt: running.attempt }
     },
 
-    claim: ({ sessionId, queue, kind = 'sample', most = 1, stageCount = 9, isSuspect = false }) =>
-      store.run(isSuspect ? claimSuspects : claimJobs, {
-        sessionId,
-        lanes: [1, 2, 3, 4].map((priority) => ({ queue, kind, priority, stageCount })),
-        most,
-        deadlinesMs: JSON.stringify({ [kind]: Array(stageCount).fill(60_000) }),
-      }),
+    claim: async ({ sessionId, queue, kind = 'sample', most = 1, stageCount = 9, isSuspect = false }) =>
+      rowsOf(
+        await store.run(isSuspect ? claimSuspects : claimJobs, {
+          sessionId,
+          lanes: [1, 2, 3, 4].map((priority) => ({ queue, kind, priority, stageCount })),
+          most,
+          deadlinesMs: JSON.stringify({ [kind]: Array(stageCount).fill(60_000) }),
+        }),
+      ),
   }
   return given
 }

@@ -9,6 +9,7 @@ import { duties, type Orphan } from '#holdfast/reaper/duties'
 import { orphans } from '#holdfast/reaper/orphans'
 import { ownerDuties } from '#holdfast/reaper/owner-duties'
 import { claimJobs } from '#holdfast/worker/claim.sql'
+import { rowsOf } from '#holdfast/worker/lot'
 import { closeSession } from '#holdfast/worker/session.sql'
 import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { sweepOf } from './crash/sweep.ts'
@@ -147,7 +148,7 @@ test('a claim that commits after its session was ended is taken back', async ({ 
       most: 1,
       deadlinesMs: '{"sample":[60000]}',
     })
-    expect(claimed).toMatchObject([{ id, attempt: 1 }])
+    expect(rowsOf(claimed)).toMatchObject([{ id, attempt: 1 }])
     expect(await store.run(closeSession, { id: sessionId })).toHaveLength(1)
   })
   expect(await hf.get(id)).toMatchObject({ state: 'running', sessionId })

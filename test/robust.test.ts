@@ -180,7 +180,8 @@ test('a result can be awaited without end, and not for a time that is none', asy
   expect(await endless).toMatchObject({ output: 1 })
 })
 
-test('large submits with the same keys in opposite order do not stop each other', async ({ hf }) => {
+test('large submits with the same keys in opposite order do not stop each other', async ({ open }) => {
+  const hf = await open({ batchSize: 500 })
   const keyed = defineJob('keyed', { run: () => {} })
   const all = Array.from({ length: 1_500 }, (_, index) => ({ input: index, key: `key-${index}` }))
   const answers = await Promise.all(

@@ -209,6 +209,73 @@ test('many outcomes of every sort at once each get their own answer', async ({ g
   expect(answers).toEqual(mine.map(({ id }) => (lost.has(id) ? 'lease_lost' : 'settled')))
 })
 
+test.for(everyOutcome)(
+  'of a batch in which some attempts are lost, exactly the others are settled ($move)',
+  async (outcome, { given, store, query }) => {
+    const sessionId = await given.session()
+    const mine = await Promise.all(Array.from({ length: 20 }, () => given.running({ sessionId })))
+    const lost = mine.filter((_, n) => n === 0 || n % 6 === 5 || n === 19).map(({ id }) => id)
+    await query(
+      `update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null where id = any($1)`,
+      [lost],
+    )
+    const refused: { fences: Fence[]; write: string }[] = []
+    const settler = settlerOf(store, sessionId, refused)
+    const answers = await Promise.all(mine.map((fence) => settler.settle({ fence, outcome })))
+    expect(answers).toEqual(mine.map(({ id }) => (lost.includes(id) ? 'lease_lost' : 'settled')))
+    const told = await query<{ job_id: string }>(`select job_id from holdfast.event where type <> 'job.submitted'`)
+    expect(told.map((event) => event.job_id).sort()).toEqual(
+      mine
+        .map(({ id }) => id as string)
+        .filter((id) => !lost.some((one) => one === id))
+        .sort(),
+    )
+    expect(refused.map(({ fences }) => fences.map(({ id }) => id))).toEqual([lost])
+    expect(await query('select from holdfast.refusal')).toHaveLength(lost.length)
+  },
+)
+
+test.for(everyOutcome)(
+  'of attempts that are twice in one batch, each is settled once and refused once ($move)',
+  async (outcome, { given, store, query }) => {
+    const sessionId = await given.session()
+    const [one, other, lost] = await Promise.all([1, 2, 3].map(() => given.running({ sessionId })))
+    await query(`update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null where id = $1`, [
+      lost?.id,
+    ])
+    const batch = [one, other, one, lost, other] as Running[]
+    const settler = settlerOf(store, sessionId)
+    const answers = await Promise.all(batch.map((fence) => settler.settle({ fence, outcome })))
+    const answersOf = (about: Running | undefined) => answers.filter((_, n) => batch[n] === about).sort()
+    expect(answersOf(one)).toEqual(['lease_lost', 'settled'])
+    expect(answersOf(other)).toEqual(['lease_lost', 'settled'])
+    expect(answersOf(lost)).toEqual(['lease_lost'])
+    expect(await query(`select from holdfast.event where type <> 'job.submitted'`)).toHaveLength(2)
+  },
+)
+
+test('of a batch in which few attempts have an output, or a flaw, each keeps its own', async ({ given, store, hf }) => {
+  const sessionId = await given.session()
+  const mine = await Promise.all(Array.from({ length: 6 }, () => given.running({ sessionId })))
+  const outputs = [null, '"a \\"b\\" \\\\ {c,d}"', null, 'null', '"NULL"', null]
+  const settler = settlerOf(store, sessionId)
+  await Promise.all(
+    mine.map((fence, n) =>
+      settler.settle({
+        fence,
+        outcome: { move: 'finish', stageName: `stage-${n}`, output: outputs[n] ?? null, hasFlaws: n === 4 },
+      }),
+    ),
+  )
+  for (const [n, { id }] of mine.entries()) {
+    const output = outputs[n]
+    expect(await hf.get(id)).toMatchObject({
+      state: n === 4 ? 'partial' : 'succeeded',
+      outputs: output ? { [`stage-${n}`]: JSON.parse(output) } : {},
+    })
+  }
+})
+
 test('one outcome that the database refuses does not take the others with it', async ({ given, store, query, hf }) => {
   await query(`alter table holdfast.finished_job add constraint no_poison check (tenant <> 'poison')`)
   const sessionId = await given.session()

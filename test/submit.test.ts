@@ -1,4 +1,6 @@
+import { runInNewContext } from 'node:vm'
 import { defineJob, HoldfastError } from 'holdfast'
+import { onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { expect, test } from './fixtures.ts'
 
@@ -38,6 +40,16 @@ test('the same key submitted by 50 callers over several connections at once: one
   const handles = await Promise.all(callers.map((hf) => hf?.submit(read, { page: 1 }, { key: 'once' })))
   expect(new Set(handles.map((handle) => handle?.id)).size).toBe(1)
   expect(handles.filter((handle) => handle?.isNew)).toHaveLength(1)
+  for (const table of ['live_job', 'job_key', 'event'])
+    expect(await query(`select count(*)::int as n from holdfast.${table}`)).toEqual([{ n: 1 }])
+  expect(await query('select input from holdfast.live_job')).toEqual([{ input: { page: 1 } }])
+  expect(await query('select from holdfast.job_payload')).toEqual([])
+})
+
+test('of 50 callers that submit the same key with meta, one stores it', async ({ open, query }) => {
+  const engines = await Promise.all(Array.from({ length: 5 }, () => open()))
+  const callers = Array.from({ length: 50 }, (_, n) => engines[n % 5])
+  await Promise.all(callers.map((hf) => hf?.submit(read, { page: 1 }, { key: 'once', meta: { from: 'test' } })))
   for (const table of ['live_job', 'job_payload', 'job_key', 'event'])
     expect(await query(`select count(*)::int as n from holdfast.${table}`)).toEqual([{ n: 1 }])
 })
@@ -125,9 +137,7 @@ test('ten thousand jobs are submitted together, in the order given', async ({ hf
     read,
     Array.from({ length: 10_000 }, (_, page) => ({ input: { page } })),
   )
-  const rows = await query<{ id: string; page: string }>(
-    `select job_id as id, input ->> 'page' as page from holdfast.job_payload`,
-  )
+  const rows = await query<{ id: string; page: string }>(`select id, input ->> 'page' as page from holdfast.live_job`)
   const pages = new Map(rows.map(({ id, page }) => [id, Number(page)]))
   expect(handles.map(({ id }) => pages.get(id))).toEqual(handles.map((_, page) => page))
   expect(await query('select count(distinct xmin::text)::int as commits from holdfast.live_job')).toEqual([
@@ -136,9 +146,10 @@ test('ten thousand jobs are submitted together, in the order given', async ({ hf
 })
 
 test('many jobs are submitted all or none: one bad input, or one taken key, and nothing is written', async ({
-  hf,
+  open,
   query,
 }) => {
+  const hf = await open({ batchSize: 500 })
   await hf.submit(read, { page: 0 }, { key: 'taken' })
   const good = Array.from({ length: 700 }, (_, page) => ({ input: { page } }))
   await expect(hf.submitMany(read, [...good, { input: { page: 'x' as never } }])).rejects.toMatchObject({
@@ -151,6 +162,77 @@ test('many jobs are submitted all or none: one bad input, or one taken key, and 
     code: 'key_conflict',
   })
   expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+})
+
+/** Each spoils one late job of many, and says what must be told of it. */
+const spoilt: [what: string, late: { input: { page: number }; tenant?: string; key?: string }, told: unknown][] = [
+  ['whose input does not fit', { input: { page: 'x' as never } }, { code: 'input_invalid' }],
+  ['that the database refuses', { input: { page: 9 }, tenant: 'poison' }, { code: '23514' }],
+  ['whose key is taken', { input: { page: 9 }, key: 'taken' }, { code: 'key_conflict' }],
+]
+
+test.for(spoilt)(
+  'of thousands of jobs in many batches, with one %s, none is stored',
+  async ([, late, told], { open, query }) => {
+    await query(`alter table holdfast.live_job add constraint no_poison check (tenant <> 'poison')`)
+    const hf = await open({ batchSize: 100, poolSize: 2 })
+    await hf.submit(read, { page: 0 }, { key: 'taken' })
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    onTestFinished(() => void process.off('unhandledRejection', note))
+    const good = Array.from({ length: 3_000 }, (_, page) => ({ input: { page } }))
+    // in the last batch, in the one before it, in the middle, in the second, and in the first
+    for (const place of [3_000, 2_850, 1_500, 150, 0]) {
+      await expect(hf.submitMany(read, good.toSpliced(place, 0, late)), `at ${place}`).rejects.toMatchObject(
+        told as object,
+      )
+      expect(await query('select from holdfast.live_job'), `at ${place}`).toHaveLength(1)
+    }
+    expect(await query('select from holdfast.event')).toHaveLength(1)
+    expect(await hf.submitMany(read, good)).toHaveLength(3_000)
+    expect(await query('select from holdfast.live_job')).toHaveLength(3_001)
+    expect(
+      await query(`select from pg_stat_activity where datname = current_database() and state like 'idle in trans%'`),
+    ).toEqual([])
+    expect(unhandled).toEqual([])
+  },
+)
+
+test('a schema that takes its time holds up no batch and mixes up no job', async ({ open, query }) => {
+  const slowly = defineJob('slowly', {
+    input: z.object({ page: z.number() }).refine(async ({ page }) => page % 50 !== 13 || page < 1_000),
+    run: () => {},
+  })
+  const hf = await open({ batchSize: 100 })
+  const good = Array.from({ length: 950 }, (_, page) => ({ input: { page } }))
+  const handles = await hf.submitMany(slowly, good)
+  const rows = await query<{ id: string; page: number }>(
+    `select id, (input ->> 'page')::int as page from holdfast.live_job`,
+  )
+  const pages = new Map(rows.map(({ id, page }) => [id, page]))
+  expect(handles.map(({ id }) => pages.get(id))).toEqual(good.map(({ input }) => input.page))
+  await expect(hf.submitMany(slowly, [...good, { input: { page: 1_013 } }])).rejects.toMatchObject({
+    code: 'input_invalid',
+  })
+  expect(await query('select from holdfast.live_job')).toHaveLength(950)
+})
+
+test('of many jobs with keys and without, in many batches, each gets its own answer', async ({ open, query }) => {
+  const hf = await open({ batchSize: 50 })
+  const taken = await hf.submitMany(
+    read,
+    Array.from({ length: 20 }, (_, n) => ({ input: { page: n * 7 }, key: `k${n * 7}` })),
+  )
+  const all = Array.from({ length: 300 }, (_, page) => ({ input: { page }, ...(page % 7 ? {} : { key: `k${page}` }) }))
+  const handles = await hf.submitMany(read, all)
+  expect(handles.map(({ isNew }) => isNew)).toEqual(all.map((_, page) => page % 7 !== 0 || page >= 140))
+  expect(handles.filter(({ isNew }) => !isNew).map(({ id }) => id)).toEqual(taken.map(({ id }) => id))
+  const rows = await query<{ id: string; page: number }>(
+    `select id, (input ->> 'page')::int as page from holdfast.live_job`,
+  )
+  const pages = new Map(rows.map(({ id, page }) => [id, page]))
+  expect(handles.map(({ id }) => pages.get(id))).toEqual(all.map((_, page) => page))
 })
 
 test('submitting no jobs writes nothing', async ({ hf, query }) => {
@@ -206,4 +288,42 @@ test('waiting for a result ends with its signal, and with the engine', async ({ 
   await hf.get(handle.id)
   await hf.close()
   await closed
+})
+
+test('what takes a look into the database to be made is made before the transaction, so that bulk submits never wait for each other', async ({
+  open,
+}) => {
+  const hf = await open({ batchSize: 10, poolSize: 2 })
+  const isKnown = async () => (await hf.list({ limit: 1 })) !== null
+  const asking = defineJob('asking', { input: z.number().refine(isKnown), run: () => {} })
+  const webhook = { url: 'https://example.com/x', secret: `whsec_${Buffer.alloc(32).toString('base64')}` }
+  const asked = Array.from({ length: 30 }, (_, n) => ({ input: n }))
+  const hooked = Array.from({ length: 30 }, (_, n) => ({ input: n, ...(n > 15 && { webhook }) }))
+  const all = await Promise.all([
+    hf.submitMany(asking, asked),
+    hf.submitMany(asking, asked),
+    hf.submitMany(write, hooked),
+    hf.submitMany(write, hooked),
+  ])
+  expect(all.map((handles) => handles.length)).toEqual([30, 30, 30, 30])
+})
+
+test('a refusal by a schema counts, whatever sort of promise it comes in', async ({ hf }) => {
+  const issues = [{ message: 'no' }]
+  const answers = [
+    () => ({ issues }),
+    () => Promise.resolve({ issues }),
+    runInNewContext('async () => ({ issues: [{ message: "no" }] })'),
+    // biome-ignore lint/suspicious/noThenProperty: the point of it
+    () => ({ then: (resolve: (answer: unknown) => void) => resolve({ issues }) }),
+  ]
+  for (const validate of answers) {
+    const strict = defineJob('strict', {
+      input: { '~standard': { version: 1, vendor: 'test', validate } },
+      run: () => {},
+    })
+    await expect(hf.submit(strict, null)).rejects.toMatchObject({ code: 'input_invalid' })
+    await expect(hf.submitMany(strict, [{ input: null }])).rejects.toMatchObject({ code: 'input_invalid' })
+  }
+  expect(await hf.list({})).toEqual([])
 })

@@ -40,17 +40,18 @@ const load = [
     case when n <= 30 then now() + interval '1 d' else now() - interval '2 d' end, interval '3 s',
     case when n > 35 then now() - interval '2 d' end, case when n > 35 then 'lock gone' end, 'boss'
   from generate_series(1, 240) as n`,
-  `insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at, attempt, session_id, deadline_at)
+  `insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at, attempt, session_id, deadline_at, input)
   select uuid_at(n), 'kind-' || n % 10, 'default', 'default', case when holds then 'running' else 'queued' end, 2, 3,
     now(), now() + (n % 2) * interval '1 h' - interval '1 min', case when holds then 1 else 0 end,
-    case when holds then 1 + n / 2500 % 40 end, case when holds then now() + (case when n % 20000 = 0 then -1 else 1 end) * interval '1 h' end
+    case when holds then 1 + n / 2500 % 40 end, case when holds then now() + (case when n % 20000 = 0 then -1 else 1 end) * interval '1 h' end,
+    case when n % 2 = 0 then 'null'::json end
   from (select n, n % 2500 = 0 as holds from generate_series(1000001, 2000000) as n) as numbered`,
-  `insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at)
-  select uuid_at(n), 'kind-' || n % 10, 'default', 'default', 'succeeded', 0, 1, 0, 0, 3, 2, now(), now()
+  `insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at, input)
+  select uuid_at(n), 'kind-' || n % 10, 'default', 'default', 'succeeded', 0, 1, 0, 0, 3, 2, now(), now(), case when n % 2 = 0 then 'null'::json end
   from generate_series(1, 1000000) as n`,
-  // inputs and events of the latest jobs, live and finished, at which an audit looks
+  // events of the latest jobs, live and finished, at which an audit looks, and the inputs of those that have none in their row
   ...[1_000_000, 2_000_000].flatMap((last) => [
-    `insert into holdfast.job_payload (job_id) select uuid_at(n) from generate_series(${last} - 99999, ${last}) as n`,
+    `insert into holdfast.job_payload (job_id) select uuid_at(n) from generate_series(${last} - 99999, ${last}, 2) as n`,
     `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
     select 'job.submitted', uuid_at(n), 'kind-' || n % 10, 'default', 0, 0 from generate_series(${last} - 99999, ${last}) as n`,
   ]),

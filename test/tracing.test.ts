@@ -36,10 +36,11 @@ test('without a tracer a trace that was given is stored as it is, and none is ma
   const plain = defineJob('plain', { run: () => 1 })
   const with_ = await hf.submit(plain, null, { traceparent: given })
   const without = await hf.submit(plain, null)
-  const stored = async (id: string) =>
-    (await query<{ trace: string }>('select trace from holdfast.job_payload where job_id = $1', [id]))[0]?.trace
-  expect(await stored(with_.id)).toBe(given)
-  expect(await stored(without.id)).toBeNull()
+  const apart = await hf.submit(plain, null, { meta: { n: 1 } })
+  const stored = (id: string) => query('select trace from holdfast.job_payload where job_id = $1', [id])
+  expect(await stored(with_.id)).toEqual([{ trace: given }])
+  expect(await stored(apart.id)).toEqual([{ trace: null }])
+  expect(await stored(without.id)).toEqual([])
 })
 
 test('an SDK that throws costs no job', async ({ open }) => {

@@ -42,7 +42,7 @@ test.for(Object.keys(libraries))(
     const inTransaction = transactionsOf(library, pool)
     const failing = inTransaction(async (tx) => {
       await hf.submit(greet, null, { tx, key: 'k' })
-      await hf.submitMany(greet, [{ input: 1 }, { input: 2 }], { tx })
+      await hf.submitMany(greet, [{ input: 1 }, { input: 2, meta: {} }, { input: 'x'.repeat(1_000) }], { tx })
       throw new Error('the caller changed its mind')
     })
     await expect(failing).rejects.toThrow('changed its mind')
@@ -50,11 +50,14 @@ test.for(Object.keys(libraries))(
       expect(await query(`select count(*)::int as n from holdfast.${table}`)).toEqual([{ n: 0 }])
 
     let id = ''
+    let small = ''
     await inTransaction(async (tx) => {
       const handle = await hf.submit(greet, { a: ["it's", '$1', null] }, { tx, key: 'k', meta: { n: 1 } })
       id = handle.id
       expect(await hf.get(id)).toBe(null)
+      small = (await hf.submit(greet, ["it's", '$1', null], { tx })).id
     })
+    expect(await hf.get(small)).toMatchObject({ state: 'queued', input: ["it's", '$1', null], meta: null })
     expect(await hf.get(id)).toMatchObject({ state: 'queued', input: { a: ["it's", '$1', null] }, meta: { n: 1 } })
   },
 )

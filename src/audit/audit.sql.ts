@@ -107,11 +107,11 @@ export const checks = {
     (p) => sql`
     select job.id::text, 'has lost its input'
     from (
-      select id from (${latestLive(p)}) as live
+      select id, input from (${latestLive(p)}) as live
       union all
-      select id from (${latestFinished(p)}) as finished
+      select id, input from (${latestFinished(p)}) as finished
     ) as job
-    where not exists (select from holdfast.job_payload as payload where payload.job_id = job.id)`,
+    where job.input is null and not exists (select from holdfast.job_payload as payload where payload.job_id = job.id)`,
   ),
   'job-was-announced': check(
     'job_was_announced',

@@ -9,7 +9,7 @@ test('without anything given, every setting has its default', () => {
 
 test('what the caller gives wins over the environment, which wins over the default', () => {
   const env = { HOLDFAST_CONCURRENCY: '7', HOLDFAST_POLL_MS: '300' }
-  expect(readConfig({ concurrency: 3 }, env)).toMatchObject({ concurrency: 3, pollMs: 300, batchSize: 500 })
+  expect(readConfig({ concurrency: 3 }, env)).toMatchObject({ concurrency: 3, pollMs: 300, batchSize: 1000 })
 })
 
 test('an empty environment variable is none', () => {

@@ -46,7 +46,7 @@ export const settings = {
   },
   batchSize: {
     type: 'whole',
-    default: 500,
+    default: 1_000,
     min: 1,
     max: 5_000,
     about: 'Most jobs in one claim, one settle, one grouped submit.',

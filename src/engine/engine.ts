@@ -28,7 +28,7 @@ import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeEngineRemote } from './remote.ts'
 import { makeResults } from './results.ts'
 import { makeScrape } from './scrape.ts'
-import { inSubmit } from './span.ts'
+import { inSubmit, type Trace } from './span.ts'
 import { makeWebhooks, type Webhooks } from './webhooks.ts'
 import { type Mended, mendJob, type Why, why } from './why.ts'
 import { makeWorking, type Working, type WorkOptions } from './work.ts'
@@ -118,6 +118,9 @@ export interface Reaping {
   stop(): Promise<void>
 }
 
+/** One of many jobs to submit, as it was given. */
+type Given = { job: AnyJob; input: unknown } & SubmitOptions
+
 /** Makes Holdfast of its parts: the one place where adapters meet rooms. */
 export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'deliverer'>): Holdfast {
   const shared = { ...given, metrics: makeMetrics('process', 'database'), wakeups: makeEngineWakeups(given) }
@@ -131,13 +134,24 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   const working = new Set<{ stop(): Promise<void> }>()
   const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, store, results })
 
+  function prepareOne(
+    job: AnyJob,
+    input: unknown,
+    how: SubmitOptions,
+    trace: Trace,
+  ): PreparedJob | Promise<PreparedJob> {
+    const options = { ...how, ...trace(how) }
+    if (how.webhook === undefined) return prepare(config, known(job), input, options)
+    return deliverer.forJob(how).then((webhook) => prepare(config, known(job), input, options, webhook))
+  }
+
   async function submit<J extends AnyJob>(
     job: J,
     input: InputOf<J>,
     { tx, ...how }: SubmitHow = {},
   ): Promise<Handle<J>> {
     return inSubmit(job, how.traceparent, async (trace) => {
-      const prepared = await prepare(config, known(job), input, { ...how, ...trace(how) }, await deliverer.forJob(how))
+      const prepared = await prepareOne(job, input, how, trace)
       const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
       const submitted = first as { id: JobId; isNew: boolean }
       return handle<J>(submitted.id, submitted.isNew)
@@ -155,19 +169,32 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     ) as unknown as Promise<Handle<J>[]>
   }
 
-  async function submitMixed(
-    all: readonly ({ job: AnyJob; input: unknown } & SubmitOptions)[],
-    tx?: Queryable,
-  ): Promise<Handle<AnyJob>[]> {
+  /** Whether jobs take neither time nor a look into the database to be made: else they must not be made while a transaction is open. */
+  async function isMadeAtOnce(all: readonly Given[], trace: Trace): Promise<boolean> {
+    if (all.some(({ key, webhook }) => key !== undefined || webhook !== undefined)) return false
+    for (const kind of new Set(all.map(({ job }) => job))) {
+      const { job, input, ...how } = all.find((one) => one.job === kind) as Given
+      const one = prepareOne(job, input, how, trace)
+      if (one !== (await one)) return false
+    }
+    return true
+  }
+
+  async function submitMixed(all: readonly Given[], tx?: Queryable): Promise<Handle<AnyJob>[]> {
     const [first] = all
     if (!first) return []
     return inSubmit(first.job, first.traceparent, async (trace) => {
-      const prepared: PreparedJob[] = []
-      for (const { job, input, ...how } of all)
-        prepared.push(await prepare(config, known(job), input, { ...how, ...trace(how) }, await deliverer.forJob(how)))
+      const make = async (from: number, to: number) => {
+        const prepared: PreparedJob[] = []
+        for (const { job, input, ...how } of all.slice(from, to)) {
+          const one = prepareOne(job, input, how, trace)
+          prepared.push(one instanceof Promise ? await one : one)
+        }
+        return prepared
+      }
       const submitted = tx
-        ? await submitInSlices(runnerIn(tx), prepared, config.batchSize)
-        : await submitter.submitMany(prepared)
+        ? await submitInSlices(runnerIn(tx), await make(0, all.length), config.batchSize)
+        : await submitter.submitMany(all.length, make, await isMadeAtOnce(all, trace))
       return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
     })
   }

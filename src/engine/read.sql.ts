@@ -44,7 +44,7 @@ export interface JobDetailRow extends JobRow {
 export const getJob = statement<JobDetailRow>()(
   'job.get',
   (p: { id: string; tenant: string | null }) => sql`
-  select ${columns}, payload.input, payload.meta, kind.stages,
+  select ${columns}, coalesce(job.input, payload.input) as input, payload.meta, kind.stages,
     coalesce((
       select json_agg(json_build_object('name', output.name, 'stage', output.stage, 'output', output.output) order by output.stage)
       from holdfast.stage_output as output

@@ -5,6 +5,9 @@ interface Given {
   traceparent?: string
 }
 
+/** Says which trace to store with a job that is submitted like this. */
+export type Trace = (how: Given) => Given
+
 /**
  * Submits within a span, and says which trace to store with the jobs: the span's, so that their attempts belong to it. Without a tracer
  * there is nothing to say, and what the caller has given is stored.
@@ -12,7 +15,7 @@ interface Given {
 export function inSubmit<T>(
   job: AnyJob,
   traceparent: string | undefined,
-  work: (trace: (how: Given) => Given) => Promise<T>,
+  work: (trace: Trace) => Promise<T>,
 ): Promise<T> {
   const isParent = (how: Given) => how.traceparent === traceparent && isTraceparent(traceparent)
   const about = () => ({

@@ -88,3 +88,24 @@ test('a group is idle when nothing waits and nothing is under way', async () => 
   await idle
   expect(held.size).toBe(0)
 })
+
+test('whoever throws when told its answer keeps no other from being told', async () => {
+  const { held, writes } = heldGroup()
+  const told: unknown[] = []
+  const thrown = new Promise((resolve) => process.setUncaughtExceptionCaptureCallback(resolve))
+  for (const item of [1, 2, 3])
+    held.put(
+      item,
+      (answer) => {
+        told.push(answer)
+        if (item === 2) throw new Error('broken')
+      },
+      (error) => told.push(error),
+    )
+  await turn()
+  writes[0]?.end()
+  expect(await thrown).toMatchObject({ message: 'broken' })
+  process.setUncaughtExceptionCaptureCallback(null)
+  expect(told).toEqual([10, 20, 30])
+  expect(held.size).toBe(0)
+})

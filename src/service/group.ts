@@ -2,6 +2,8 @@
 export interface Group<Item, Answer> {
   /** Adds an item; resolves with its answer once the group that it travels in is written. */
   add(item: Item): Promise<Answer>
+  /** The same without a promise. */
+  put(item: Item, resolve: (answer: Answer) => void, reject: (error: unknown) => void): void
   /** Resolves when nothing is waiting or under way. */
   idle(): Promise<void>
   /** How many items are waiting or under way. */
@@ -47,12 +49,11 @@ export function group<Item, Answer>(options: {
   }
 
   async function carry(batch: Waiting<Item, Answer>[]): Promise<void> {
-    try {
-      const answers = await options.write(batch.map(({ item }) => item))
-      for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer)
-    } catch (error) {
-      for (const { reject } of batch) reject(error)
-    }
+    const tell = await options.write(batch.map(({ item }) => item)).then(
+      (answers) => (one: Waiting<Item, Answer>, index: number) => one.resolve(answers[index] as Answer),
+      (error) => (one: Waiting<Item, Answer>) => one.reject(error),
+    )
+    for (const [index, one] of batch.entries()) guarded(() => tell(one, index))
     underWay -= 1
     itemsUnderWay -= batch.length
     if (waiting.length > 0) return schedule()
@@ -62,15 +63,28 @@ export function group<Item, Answer>(options: {
     for (const resolve of free) resolve()
   }
 
+  function put(item: Item, resolve: (answer: Answer) => void, reject: (error: unknown) => void): void {
+    waiting.push({ item, resolve, reject })
+    schedule()
+  }
+
   return {
-    add: (item) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ item, resolve, reject })
-        schedule()
-      }),
+    put,
+    add: (item) => new Promise((resolve, reject) => put(item, resolve, reject)),
     idle: () => (waiting.length + underWay === 0 ? Promise.resolve() : new Promise((resolve) => idlers.push(resolve))),
     get size() {
       return waiting.length + itemsUnderWay
     },
+  }
+}
+
+/** Whoever is told must not keep the others from being told: what it throws is nobody's but its own. */
+function guarded(tell: () => void): void {
+  try {
+    tell()
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error
+    })
   }
 }

@@ -3,7 +3,7 @@ import { type CancelledRow, cancelling } from '../store/cancelling.sql.ts'
 import { tolerated } from '../store/ending.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
-import type { Moved } from './settle.sql.ts'
+import { type Moved, moved } from './settle.sql.ts'
 
 /** The number of a barrier's items, by the ledger. */
 function ledgerOf(barrier: string): Sql {
@@ -20,7 +20,7 @@ export const fanOutJobs = statement<Moved>()(
   (p: { fences: Fence[]; sessionId: number }) => sql`
   with mine as materialized (
     select *
-    from unnest(${p.fences.map(({ id }) => id)}::uuid[], ${p.fences.map(({ attempt }) => attempt)}::int[]) as mine (id, attempt)
+    from unnest(${p.fences.map(({ id }) => id)}::uuid[], ${p.fences.map(({ attempt }) => attempt)}::int[]) with ordinality as mine (id, attempt, place)
   ),
   held as materialized (
     select barrier.*
@@ -41,7 +41,7 @@ export const fanOutJobs = statement<Moved>()(
     from mine
     join ready on ready.job_id = mine.id
     where job.id = mine.id and job.attempt = mine.attempt and ${legal('fanOut')}
-    returning job.id, job.kind, job.tenant, job.attempt, job.stage, ready.id as barrier_id, ready.total, ready.is_joined
+    returning job.id, job.kind, job.tenant, job.attempt, job.stage, ready.id as barrier_id, ready.total, ready.is_joined, mine.place
   ),
   sealed as (
     update holdfast.barrier
@@ -63,7 +63,8 @@ export const fanOutJobs = statement<Moved>()(
     ) as told
     order by told.place
   )
-  select id, attempt, (select array_agg(sealed.id) from sealed where sealed.is_stopped) as stopped, ${wakeIdle} as woken
+  select ${moved(p.fences, 'moved')}, (select array_agg(sealed.id) from sealed where sealed.is_stopped) as stopped,
+    case when count(*) > 0 then ${wakeIdle} end as woken
   from moved`,
 )
 

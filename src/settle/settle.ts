@@ -23,6 +23,8 @@ type Of<M extends Outcome['move']> = Settlement & { outcome: Extract<Outcome, { 
 /** Writes outcomes; those that come at the same time share a statement and a commit. */
 export interface Settler {
   settle(settlement: Settlement): Promise<Settled>
+  /** The same without a promise, for whoever settles tens of thousands a second. */
+  put(settlement: Settlement, done: (answer: Settled | Error) => void): void
   idle(): Promise<void>
   readonly size: number
 }
@@ -54,11 +56,16 @@ export function makeSettler(options: SettlerOptions): Settler {
       if (answer instanceof Error) throw answer
       return answer
     },
+    put: (settlement, done) => all.put(settlement, done, (error) => done(asError(error))),
     idle: () => all.idle(),
     get size() {
       return all.size
     },
   }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
 }
 
 async function settleMany(options: SettlerOptions, batch: Settlement[]): Promise<(Settled | Error)[]> {
@@ -77,7 +84,7 @@ async function settleApart(options: SettlerOptions, move: MoveKey, same: Settlem
   try {
     return await settleOrRefuse(options, move, same)
   } catch (error) {
-    const told = error instanceof Error ? error : new Error(String(error))
+    const told = asError(error)
     if (same.length === 1 || isConnectionError(error)) return same.map(() => told)
     const answers: (Settled | Error)[] = []
     for (const one of same) answers.push(...(await settleApart(options, move, [one])))
@@ -87,8 +94,7 @@ async function settleApart(options: SettlerOptions, move: MoveKey, same: Settlem
 
 async function settleOrRefuse(options: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<Settled[]> {
   const won = await settleSame(options, move, same)
-  // each row answers one caller: a second settle of the same attempt in the same batch is refused like any later one
-  const answers = same.map(({ fence }): Settled => (won.delete(keyOf(fence)) ? 'settled' : 'lease_lost'))
+  const answers = won.map((isWon): Settled => (isWon ? 'settled' : 'lease_lost'))
   const refused = same.filter((_, index) => answers[index] === 'lease_lost')
   for (const sessionId of new Set(refused.map((one) => sessionOf(options, one))))
     await refuse(
@@ -99,7 +105,7 @@ async function settleOrRefuse(options: SettlerOptions, move: MoveKey, same: Sett
   return answers
 }
 
-function keyOf({ id, attempt }: Moved): string {
+function keyOf({ id, attempt }: { id: string; attempt: number }): string {
   return `${id} ${attempt}`
 }
 
@@ -134,21 +140,14 @@ function alike(options: SettlerOptions, batch: Settlement[]): Settlement[][] {
  * connection broke, and whether the lease still stands is for the row to say. After a broken connection nobody knows
  * whether the statement was carried out, so what the next try does not find is looked up before it counts as refused.
  */
-async function settleSame(options: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<Set<string>> {
-  const fences = same.map(({ fence }) => fence)
+async function settleSame(options: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<boolean[]> {
   const untilMs = performance.now() + (options.patienceMs ?? Number.POSITIVE_INFINITY)
   for (let tries = 1; ; tries++) {
     try {
-      const rows = await write(options, move, same)
-      await stopSpoilt(options, rows)
-      const won = new Set(rows.map(keyOf))
-      if (tries === 1 || won.size === same.length) return won
-      const type = announces(move === 'fail_optional' ? 'fail' : move) as string
-      const earlier = await options.store.run(alreadySettled, {
-        fences: fences.filter((fence) => !won.has(keyOf(fence))),
-        type,
-      })
-      return new Set([...won, ...earlier.map(keyOf)])
+      const [moved] = (await write(options, move, same)) as [Moved]
+      await stopSpoilt(options, moved)
+      const won = wonOf(moved, same.length)
+      return tries === 1 || moved.count === same.length ? won : await withEarlier(options, move, same, won)
     } catch (error) {
       if (!isPassing(error)) throw error
       if (options.givenUp.aborted || performance.now() >= untilMs) throw error
@@ -156,6 +155,27 @@ async function settleSame(options: SettlerOptions, move: MoveKey, same: Settleme
       await pause(Math.min(1000, 20 * 2 ** tries), options.givenUp)
     }
   }
+}
+
+/** Which of so many were settled. Each row answers one caller: a second settle of the same attempt in one batch is refused like any later one. */
+function wonOf({ count, places }: Moved, size: number): boolean[] {
+  const won = new Array<boolean>(size).fill(count === size)
+  if (places !== null) for (const place of places.slice(1, -1).split(',')) won[Number(place) - 1] = true
+  return won
+}
+
+/** The same, with those that an earlier try has settled. */
+async function withEarlier(
+  options: SettlerOptions,
+  move: MoveKey,
+  same: Settlement[],
+  won: boolean[],
+): Promise<boolean[]> {
+  const mine = new Set(same.filter((_, index) => won[index]).map(({ fence }) => keyOf(fence)))
+  const fences = same.map(({ fence }) => fence).filter((fence) => !mine.has(keyOf(fence)))
+  const type = announces(move === 'fail_optional' ? 'fail' : move) as string
+  const earlier = new Set((await options.store.run(alreadySettled, { fences, type })).map(keyOf))
+  return same.map(({ fence }, index) => won[index] === true || earlier.delete(keyOf(fence)))
 }
 
 function write(options: SettlerOptions, move: MoveKey, same: Settlement[]): Promise<Moved[]> {
@@ -197,8 +217,8 @@ function write(options: SettlerOptions, move: MoveKey, same: Settlement[]): Prom
 }
 
 /** One item too many failed: what is left of its barrier is cancelled. If this process dies before, the reaper does it. */
-async function stopSpoilt(options: SettlerOptions, rows: Moved[]): Promise<void> {
-  const ids = rows[0]?.stopped ?? []
+async function stopSpoilt(options: SettlerOptions, { stopped }: Moved): Promise<void> {
+  const ids = stopped ?? []
   if (ids.length === 0) return
   const reason = 'More items of this fan-out failed than it tolerates.'
   const stop = () => options.store.run(stopBarriers, { ids, reason }).catch((error) => void options.onTrouble(error))

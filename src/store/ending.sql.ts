@@ -49,9 +49,9 @@ export function ending({
   return sql`
   kept as (
     insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at,
-      finished_at, barrier_id, position, is_part, is_flawed, error)
+      finished_at, barrier_id, position, is_part, is_flawed, input, error)
     select id, kind, queue, tenant, ${state}, stage, attempt, ${failures}, ${crashes}, crash_budget, priority, submitted_at,
-      now(), barrier_id, position, is_part, is_flawed, ${error}
+      now(), barrier_id, position, is_part, is_flawed, input, ${error}
     from gone
   ),
   announced as (

@@ -53,11 +53,11 @@ export const layGuards = [
     () => sql`
     create or replace view holdfast.job as
     select id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at,
-      run_at, deadline_at, session_id, null::timestamptz as finished_at, null::json as error, barrier_id, position, is_part
+      run_at, deadline_at, session_id, null::timestamptz as finished_at, null::json as error, barrier_id, position, is_part, input
     from holdfast.live_job
     union all
     select id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at,
-      null, null, null, finished_at, error, barrier_id, position, is_part
+      null, null, null, finished_at, error, barrier_id, position, is_part, input
     from holdfast.finished_job`,
   ),
 ]

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { type AnyJob, isName, isPriority } from '../job/define.ts'
@@ -61,20 +62,41 @@ export interface PreparedJob {
   key: string | null
   fingerprint: string | null
   input: string
+  inputBytes: number
   meta: string | null
   trace: string | null
   webhook: PreparedWebhook | null
 }
 
-/** Checks an input and its options; what is wrong is told before anything is written. A webhook comes checked. */
-export async function prepare(
+/**
+ * Checks an input and its options; what is wrong is told before anything is written. A webhook comes checked. Answers at once unless the
+ * schema takes its time: a promise for each of many jobs would cost more than the check.
+ */
+export function prepare(
   config: Config,
   job: AnyJob,
   input: unknown,
   options: SubmitOptions = {},
   webhook: PreparedWebhook | null = null,
-): Promise<PreparedJob> {
-  if (job.input) await checkInput(job, input)
+): PreparedJob | Promise<PreparedJob> {
+  const checked = job.input?.['~standard'].validate(input)
+  // a promise of any make: what a schema library answers need not be one of this realm
+  if (checked && 'then' in checked)
+    return Promise.resolve(checked).then((later) => {
+      refuseIssues(job, later)
+      return prepareChecked(config, job, input, options, webhook)
+    })
+  if (checked) refuseIssues(job, checked)
+  return prepareChecked(config, job, input, options, webhook)
+}
+
+function prepareChecked(
+  config: Config,
+  job: AnyJob,
+  input: unknown,
+  options: SubmitOptions,
+  webhook: PreparedWebhook | null,
+): PreparedJob {
   const json = encode(input === undefined && !job.input ? null : input, 'input')
   const bytes = Buffer.byteLength(json)
   if (bytes > config.maxInputBytes)
@@ -95,15 +117,15 @@ export async function prepare(
     key: options.key ?? null,
     fingerprint: options.key === undefined ? null : fingerprintOf(job.kind, json, options.keyCovers),
     input: json,
+    inputBytes: bytes,
     meta: options.meta === undefined ? null : encode(options.meta, 'meta'),
     trace: options.traceparent ?? null,
     webhook,
   }
 }
 
-async function checkInput(job: AnyJob, input: unknown): Promise<void> {
-  const checked = await job.input?.['~standard'].validate(input)
-  if (!checked?.issues) return
+function refuseIssues(job: AnyJob, checked: StandardSchemaV1.Result<unknown>): void {
+  if (!checked.issues) return
   const issues = checked.issues.map((issue) => ({ path: pathOf(issue.path), message: issue.message }))
   const told = issues.slice(0, 5).map(({ path, message }) => (path ? `${path}: ${message}` : message))
   throw new HoldfastError('input_invalid', `The input does not fit kind ${job.kind}: ${told.join('; ')}.`, {

@@ -1,7 +1,20 @@
 import { type CancelledRow, cancelling } from '../store/cancelling.sql.ts'
+import { plainList, sparseList, textList } from '../store/lists.ts'
 import { eventOf, legal, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 import type { PreparedJob } from './prepare.ts'
+
+/** Inputs up to this many bytes travel in the row of their job. */
+const smallBytes = 500
+
+/** Whether what a job brings stands in a row of its own: its input is large, or there is more than that. */
+const isApart = ({ inputBytes, meta, trace }: PreparedJob) => inputBytes > smallBytes || meta !== null || trace !== null
+
+/** What jobs have each to itself, as a list; empty if all have the same, as in a bulk submit. */
+function differing(jobs: PreparedJob[], fieldOf: (job: PreparedJob) => string | number | boolean): string {
+  const values = jobs.map(fieldOf)
+  return values.every((value) => value === values[0]) ? '{}' : textList(values.map(String))
+}
 
 /** The webhooks of those jobs that have one; few do, so they are no columns of the others. */
 function hooks(jobs: PreparedJob[]): Sql {
@@ -17,19 +30,23 @@ function hooks(jobs: PreparedJob[]): Sql {
  * no row: somebody else submitted it first. Keys are taken in order, so that two batches with the same keys can't deadlock.
  * Wakes a worker only if one asked for it, because every NOTIFY takes a lock that all commits share.
  */
-export const submitJobs = statement<{ id: string }>()(
+export const submitJobs = statement<{ count: number; ids: string | null }>()(
   'job.submit',
   (p: { jobs: PreparedJob[] }) => sql`
   with given as materialized (
-    select *
+    select id, coalesce(kind, ${p.jobs[0]?.kind}::text) as kind, coalesce(queue, ${p.jobs[0]?.queue}::text) as queue,
+      coalesce(tenant, ${p.jobs[0]?.tenant}::text) as tenant, coalesce(priority, ${p.jobs[0]?.priority}::smallint) as priority,
+      coalesce(crash_budget, ${p.jobs[0]?.crashBudget}::smallint) as crash_budget, coalesce(delay_ms, ${p.jobs[0]?.delayMs}::float8) as delay_ms,
+      coalesce(is_apart, ${p.jobs[0] && isApart(p.jobs[0])}::boolean) as is_apart, run_at, key, fingerprint, input::json as input, meta, trace
     from unnest(
-      ${p.jobs.map((job) => job.id)}::uuid[], ${p.jobs.map((job) => job.kind)}::text[], ${p.jobs.map((job) => job.queue)}::text[],
-      ${p.jobs.map((job) => job.tenant)}::text[], ${p.jobs.map((job) => job.priority)}::smallint[],
-      ${p.jobs.map((job) => job.crashBudget)}::smallint[], ${p.jobs.map((job) => job.delayMs)}::float8[],
-      ${p.jobs.map((job) => job.runAt)}::timestamptz[], ${p.jobs.map((job) => job.key)}::text[],
-      ${p.jobs.map((job) => job.fingerprint)}::text[], ${p.jobs.map((job) => job.input)}::text[], ${p.jobs.map((job) => job.meta)}::text[],
-      ${p.jobs.map((job) => job.trace)}::text[]
-    ) as given (id, kind, queue, tenant, priority, crash_budget, delay_ms, run_at, key, fingerprint, input, meta, trace)
+      ${plainList(p.jobs.map(({ id }) => id))}::uuid[], ${differing(p.jobs, ({ kind }) => kind)}::text[], ${differing(p.jobs, ({ queue }) => queue)}::text[],
+      ${differing(p.jobs, ({ tenant }) => tenant)}::text[], ${differing(p.jobs, ({ priority }) => priority)}::smallint[],
+      ${differing(p.jobs, ({ crashBudget }) => crashBudget)}::smallint[], ${differing(p.jobs, ({ delayMs }) => delayMs)}::float8[],
+      ${differing(p.jobs, isApart)}::boolean[], ${sparseList(p.jobs.map(({ runAt }) => runAt?.toISOString() ?? null))}::timestamptz[],
+      ${sparseList(p.jobs.map(({ key }) => key))}::text[], ${sparseList(p.jobs.map(({ fingerprint }) => fingerprint))}::text[],
+      ${textList(p.jobs.map(({ input }) => input))}::text[], ${sparseList(p.jobs.map(({ meta }) => meta))}::text[],
+      ${sparseList(p.jobs.map(({ trace }) => trace))}::text[]
+    ) as given (id, kind, queue, tenant, priority, crash_budget, delay_ms, is_apart, run_at, key, fingerprint, input, meta, trace)
   ),
   keyed as (
     insert into holdfast.job_key (tenant, key, job_id, fingerprint)
@@ -40,15 +57,16 @@ export const submitJobs = statement<{ id: string }>()(
     on conflict (tenant, key) do nothing
     returning job_id
   ),
-  accepted as materialized (
+  accepted as not materialized (
     select *
     from given
     where key is null or id in (select job_id from keyed)
   ),
   payload as (
     insert into holdfast.job_payload (job_id, input, meta, trace)
-    select id, input::json, meta::json, trace
+    select id, input, meta::json, trace
     from accepted
+    where is_apart
   ),
   hooked as (
     insert into holdfast.job_webhook (job_id, url, origin, types, headers, secret)
@@ -60,12 +78,17 @@ export const submitJobs = statement<{ id: string }>()(
     insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
     select ${eventOf('submit')}, ${target('submit')}, id, kind, tenant, 0, 0
     from accepted
+  ),
+  submitted as (
+    insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at, input)
+    select id, kind, queue, tenant, ${target('submit')}, priority, crash_budget, now(),
+      greatest(now(), coalesce(run_at, now() + delay_ms * interval '1 ms')), case when not is_apart then input end
+    from accepted
+    returning id
   )
-  insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at)
-  select id, kind, queue, tenant, ${target('submit')}, priority, crash_budget, now(),
-    greatest(now(), coalesce(run_at, now() + delay_ms * interval '1 ms'))
-  from accepted
-  returning id, ${wakeIdle} as woken`,
+  select count(*)::int as count, case when count(*) < ${p.jobs.length}::int then array_agg(id)::text end as ids,
+    case when count(*) > 0 then ${wakeIdle} end as woken
+  from submitted`,
 )
 
 /** Who took these keys, and with what. */
@@ -164,9 +187,10 @@ export const redoJobs = statement<{ id: string }>()(
     select ${eventOf('redo')}, ${target('redo')}, id, kind, tenant, attempt, from_stage
     from back
   )
-  insert into holdfast.live_job (id, kind, queue, tenant, state, stage, attempt, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part, is_flawed)
+  insert into holdfast.live_job (id, kind, queue, tenant, state, stage, attempt, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part,
+    input, is_flawed)
   select id, kind, queue, tenant, ${target('redo')}, case when is_part then stage else from_stage end, attempt, priority, crash_budget, submitted_at, now(),
-    barrier_id, position, is_part,
+    barrier_id, position, is_part, input,
     is_flawed and state <> 'partial' and not ${p.isFromStart}::boolean
   from back
   returning id, ${wakeIdle} as woken`,

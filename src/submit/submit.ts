@@ -12,10 +12,14 @@ export interface Submitted {
   isNew: boolean
 }
 
+/** Makes those of many jobs that stand from here to there. */
+export type MakeJobs = (from: number, to: number) => Promise<PreparedJob[]>
+
 /** Submits jobs; those submitted at the same time share a commit. */
 export interface Submitter {
   submit(job: PreparedJob): Promise<Submitted>
-  submitMany(jobs: PreparedJob[]): Promise<Submitted[]>
+  /** Submits so many, all or none. Those that are made at once, and have no keys, can be made while others are written. */
+  submitMany(count: number, make: MakeJobs, isPiped: boolean): Promise<Submitted[]>
   /** Resolves when nothing is under way any more. */
   idle(): Promise<void>
 }
@@ -33,26 +37,58 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
       if (answer instanceof HoldfastError) throw answer
       return answer
     },
-    // one statement is a transaction of its own, but a taken key is told only after it, when the others would be in already
-    submitMany: (jobs) =>
-      jobs.length <= batchSize && jobs.every(({ key }) => key === null)
-        ? submitAll(store, jobs)
-        : store.transaction((runner) => submitInSlices(runner, jobs, batchSize)),
+    async submitMany(count, make, isPiped) {
+      if (isPiped) return submitPiped(store, count, batchSize, make)
+      const jobs = await make(0, count)
+      const ordered = inKeyOrder(jobs)
+      const slice = async (from: number, to: number) => ordered.slice(from, to)
+      return inOrderOf(jobs, ordered, await submitPiped(store, count, batchSize, slice))
+    },
     idle: () => single.idle(),
   }
 }
 
 /** Submits jobs inside a transaction that the caller owns: they exist if and only if it commits. */
 export async function submitInSlices(runner: Runner, jobs: PreparedJob[], batchSize: number): Promise<Submitted[]> {
-  // keys are taken in one order over all slices, or two such transactions could wait for each other
-  const ordered = jobs.toSorted((a, b) => compare(a.tenant, b.tenant) || compare(a.key ?? '', b.key ?? ''))
-  const answers = new Map<PreparedJob, Submitted>()
-  for (let start = 0; start < ordered.length; start += batchSize) {
-    const slice = ordered.slice(start, start + batchSize)
-    const submitted = await submitAll(runner, slice)
-    for (const [index, job] of slice.entries()) answers.set(job, submitted[index] as Submitted)
-  }
-  return jobs.map((job) => answers.get(job) as Submitted)
+  const ordered = inKeyOrder(jobs)
+  const answers: Submitted[] = []
+  for (let start = 0; start < ordered.length; start += batchSize)
+    answers.push(...(await submitAll(runner, ordered.slice(start, start + batchSize))))
+  return inOrderOf(jobs, ordered, answers)
+}
+
+/** Submits so many jobs in a transaction of our own: while the server writes one slice, the next is made. */
+async function submitPiped(store: Store, count: number, batchSize: number, make: MakeJobs): Promise<Submitted[]> {
+  const first = await make(0, Math.min(count, batchSize))
+  // one statement is a transaction of its own, but a taken key is told only after it, when the others would be in already
+  if (count <= batchSize && first.every(({ key }) => key === null)) return submitAll(store, first)
+  return store.transaction(async (runner) => {
+    const slices = [piped(submitAll(runner, first))]
+    for (let start = batchSize; start < count; start += batchSize) {
+      const jobs = await make(start, Math.min(count, start + batchSize))
+      await slices.at(-2)
+      slices.push(piped(submitAll(runner, jobs)))
+    }
+    return (await Promise.all(slices)).flat()
+  })
+}
+
+/** The first that fails is told; those behind it fail for no reason of their own, and nobody may be waiting for them. */
+function piped<T>(slice: Promise<T>): Promise<T> {
+  slice.catch(() => {})
+  return slice
+}
+
+/** Keys are taken in one order over all slices, or two such transactions could wait for each other. */
+function inKeyOrder(jobs: PreparedJob[]): PreparedJob[] {
+  if (jobs.every(({ key }) => key === null)) return jobs
+  return jobs.toSorted((a, b) => compare(a.tenant, b.tenant) || compare(a.key ?? '', b.key ?? ''))
+}
+
+function inOrderOf(jobs: PreparedJob[], ordered: PreparedJob[], answers: Submitted[]): Submitted[] {
+  if (jobs === ordered) return answers
+  const byJob = new Map(ordered.map((job, index) => [job, answers[index] as Submitted]))
+  return jobs.map((job) => byJob.get(job) as Submitted)
 }
 
 function compare(a: string, b: string): number {
@@ -87,9 +123,11 @@ function asHoldfastError(error: unknown): HoldfastError {
 
 async function writeAll(runner: Runner, jobs: PreparedJob[]): Promise<(Submitted | HoldfastError)[]> {
   if (jobs.length === 0) return []
-  const accepted = new Set((await runner.run(submitJobs, { jobs })).map((row) => row.id))
+  const [written] = await runner.run(submitJobs, { jobs })
+  if (written?.count === jobs.length) return jobs.map(({ id }) => ({ id, isNew: true }))
+  const accepted = new Set<string>(written?.ids?.slice(1, -1).split(','))
   const taken = jobs.filter((job) => !accepted.has(job.id))
-  const holders = taken.length === 0 ? new Map<string, Holder>() : await holdersOf(runner, taken)
+  const holders = await holdersOf(runner, taken)
   return jobs.map((job) => (accepted.has(job.id) ? { id: job.id, isNew: true } : answerTaken(job, holders)))
 }
 

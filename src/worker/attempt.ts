@@ -3,7 +3,7 @@ import type { AbortReason, AnyJob, AnyStage, Backoff } from '../job/define.ts'
 import type { Each } from '../job/fan-out.ts'
 import type { Fence, JobId } from '../job/id.ts'
 import type { Traced } from '../trace/trace.ts'
-import type { ClaimedRow } from './claim.sql.ts'
+import type { ClaimedRow } from './lot.ts'
 
 /** The reason of a handler's fired signal. */
 export class AttemptAborted extends Error {
@@ -22,9 +22,7 @@ export interface Attempt {
   readonly row: ClaimedRow
   readonly job: AnyJob
   readonly stage: AnyStage
-  readonly timeoutMs: number
-  readonly retries: number
-  readonly backoff: Required<Backoff>
+  readonly allowance: Allowance
   /** When its handler was started, by the monotonic clock. */
   startedAtMs: number
   abortedBy: AbortReason | undefined
@@ -38,42 +36,77 @@ export interface Attempt {
 }
 
 /** The fence of a claimed row. */
-export function fenceOf(row: ClaimedRow): Fence {
+export function fenceOf(row: { id: string; attempt: number }): Fence {
   return { id: row.id as JobId, attempt: row.attempt }
 }
 
-/** Makes an attempt of a claimed row. */
-export function makeAttempt(config: Config, job: AnyJob, row: ClaimedRow): Attempt {
-  const stage = job.stages[row.stage] as AnyStage
-  const rules: Pick<AnyStage, 'timeoutMs' | 'retries' | 'backoff'> = row.is_part ? eachOf(stage) : stage
-  // most handlers of short jobs never look at their signal, so it is made when first asked for
-  let controller: AbortController | undefined
-  const attempt: Attempt = {
-    fence: fenceOf(row),
-    row,
-    job,
-    stage,
+/** What a stage allows its attempts; the same for all of them. */
+export interface Allowance {
+  readonly timeoutMs: number
+  readonly retries: number
+  readonly backoff: Required<Backoff>
+}
+
+function allowanceOf(config: Config, rules: Pick<AnyStage, 'timeoutMs' | 'retries' | 'backoff'>): Allowance {
+  return {
     timeoutMs: rules.timeoutMs ?? config.jobTimeoutMs,
     retries: rules.retries ?? config.retries,
     backoff: { baseMs: config.backoffBaseMs, factor: 2, maxMs: config.backoffMaxMs, ...rules.backoff },
-    startedAtMs: 0,
-    abortedBy: undefined,
-    abortedAtMs: 0,
-    isOver: false,
-    span: null,
-    abort(reason, nowMs) {
-      if (attempt.abortedBy) return
-      attempt.abortedBy = reason
-      attempt.abortedAtMs = nowMs
-      controller?.abort(new AttemptAborted(reason))
-    },
-    signal() {
-      controller ??= new AbortController()
-      if (attempt.abortedBy && !controller.signal.aborted) controller.abort(new AttemptAborted(attempt.abortedBy))
-      return controller.signal
-    },
   }
-  return attempt
+}
+
+/** A class, because there are tens of thousands a second: what they have in common is made once. */
+class HeldAttempt implements Attempt {
+  readonly fence: Fence
+  readonly row: ClaimedRow
+  readonly job: AnyJob
+  readonly stage: AnyStage
+  readonly allowance: Allowance
+  startedAtMs = 0
+  abortedBy: AbortReason | undefined = undefined
+  abortedAtMs = 0
+  isOver = false
+  span: Traced | null = null
+  // most handlers of short jobs never look at their signal, so it is made when first asked for
+  #controller: AbortController | undefined = undefined
+
+  constructor(job: AnyJob, stage: AnyStage, row: ClaimedRow, allowance: Allowance) {
+    this.fence = fenceOf(row)
+    this.row = row
+    this.job = job
+    this.stage = stage
+    this.allowance = allowance
+  }
+
+  abort(reason: AbortReason, nowMs: number): void {
+    if (this.abortedBy) return
+    this.abortedBy = reason
+    this.abortedAtMs = nowMs
+    this.#controller?.abort(new AttemptAborted(reason))
+  }
+
+  signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    const { signal } = this.#controller
+    if (this.abortedBy && !signal.aborted) this.#controller.abort(new AttemptAborted(this.abortedBy))
+    return signal
+  }
+}
+
+/** Makes what makes attempts of claimed rows. */
+export function attemptMaker(config: Config): (job: AnyJob, row: ClaimedRow) => Attempt {
+  const own = new Map<AnyStage, Allowance>()
+  const parts = new Map<AnyStage, Allowance>()
+  return (job, row) => {
+    const stage = job.stages[row.stage] as AnyStage
+    const known = row.is_part ? parts : own
+    let allowance = known.get(stage)
+    if (!allowance) {
+      allowance = allowanceOf(config, row.is_part ? eachOf(stage) : stage)
+      known.set(stage, allowance)
+    }
+    return new HeldAttempt(job, stage, row, allowance)
+  }
 }
 
 /** What a fan-out stage runs per item, if that is no kind of its own. Items of an earlier version of the code may find nothing to run. */

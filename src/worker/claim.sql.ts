@@ -1,25 +1,30 @@
 import { suspectCrashes } from '../job/define.ts'
 import type { Fence } from '../job/id.ts'
-import { legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
+import { plainList } from '../store/lists.ts'
+import { legal, legalOfMine, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import type { Lane } from './lanes.ts'
 
-/** A claimed job, as the database hands it over. */
-export interface ClaimedRow {
-  id: string
-  kind: string
-  queue: string
-  tenant: string
-  stage: number
-  attempt: number
-  failures: number
-  crashes: number
-  priority: number
-  submitted_at: Date
-  input: string | null
+/**
+ * Claimed jobs, as the database hands them over: those whose input stands in their row all in one, any other alone. A row each would cost
+ * this process more to read than all else that it does for a short job; and large inputs together might be more than one text can hold.
+ */
+export interface ClaimedLot {
+  ids: string
+  kinds: string
+  tenants: string
+  submitted: string
+  /** Priority, stage, attempt, failures, crashes and whether it is a part; nothing where a job is what most are. */
+  numbers: string
+  inputs: string | null
   outputs: string | null
-  is_part: boolean
   trace: string | null
 }
+
+/** What a job has that says nothing of it. */
+export const usualPriority = 2
+
+/** Stands between the texts of a lot. Neither JSON nor any name holds it. */
+export const separator = '\x1e'
 
 /** What a claim asks for. */
 export interface Claim {
@@ -33,25 +38,36 @@ export interface Claim {
 /** What a claim answers beside the usual, and which of the jobs that it has picked it takes. */
 export interface ClaimMore {
   returned: Sql
-  selected: Sql
   taken: (picked: Sql) => Sql
 }
 
-const nothingMore: ClaimMore = { returned: raw(''), selected: raw(''), taken: (picked) => picked }
+const nothingMore: ClaimMore = { returned: raw(''), taken: (picked) => sql`select place from (${picked}) as picked` }
+
+let lastRead: { text: string; commonMs: number | null } = { text: '', commonMs: null }
+
+/** The time that all stages of all kinds have, if they have the same, as most do: else it is looked up for every row. */
+function commonMs(text: string): number | null {
+  if (text !== lastRead.text) {
+    const all = new Set(Object.values<number[]>(JSON.parse(text)).flat())
+    lastRead = { text, commonMs: all.size === 1 ? ([...all][0] as number) : null }
+  }
+  return lastRead.commonMs
+}
 
 /**
  * Claims up to `most` due jobs, lane after lane. The inner select locks row by row and stops at the limit, and `any(array(…))`
- * runs it once, so no more is ever locked or claimed than asked for, whatever the planner thinks of the tables.
+ * runs it once, so no more is ever locked or claimed than asked for, whatever the planner thinks of the tables. A row that is changed
+ * between the statement's snapshot and its lock has moved and is not found again by its place: it is left to the next claim.
  */
-export function claimThose(p: Claim, which: Sql, more: ClaimMore = nothingMore): Sql {
+export function claimThose(p: Claim, which: Sql, answer: Sql, more: ClaimMore = nothingMore): Sql {
   const picked = sql`
-      select picked.id
+      select picked.id, picked.place
       from unnest(
         ${p.lanes.map((lane) => lane.queue)}::text[], ${p.lanes.map((lane) => lane.kind)}::text[],
         ${p.lanes.map((lane) => lane.priority)}::smallint[], ${p.lanes.map((lane) => lane.stageCount)}::smallint[]
       ) as lane (queue, kind, priority, stage_count)
       cross join lateral (
-        select job.id
+        select job.id, job.ctid as place
         from holdfast.live_job as job
         where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
           and ${legal('claim')} and job.run_at <= now() and job.stage < lane.stage_count
@@ -67,29 +83,41 @@ export function claimThose(p: Claim, which: Sql, more: ClaimMore = nothingMore):
   with claimed as (
     update holdfast.live_job as job
     set state = ${target('claim')}, attempt = job.attempt + 1, session_id = ${p.sessionId}::bigint,
-      deadline_at = now() + (${p.deadlinesMs}::jsonb -> job.kind ->> job.stage)::float8 * interval '1 ms'
-    where job.id = any(array(${more.taken(picked)}
+      deadline_at = now() + coalesce(${commonMs(p.deadlinesMs)}::float8, (${p.deadlinesMs}::jsonb -> job.kind ->> job.stage)::float8) * interval '1 ms'
+    where job.ctid = any(array(${more.taken(picked)}
     ))
-    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part${more.returned}
+    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part, job.input${more.returned}
+  ),
+  told as (
+    select claimed.*, payload.input as own_input, payload.trace, case when claimed.stage > 0 then (
+        select json_object_agg(output.name, output.output)::text
+        from holdfast.stage_output as output
+        where output.job_id = claimed.id and output.stage < claimed.stage
+      ) end as outputs
+    from claimed
+    left join holdfast.job_payload as payload on payload.job_id = case when claimed.input is null then claimed.id end
   )
-  select claimed.*, payload.input::text as input, payload.trace,
-    case when claimed.stage > 0 then (
-      select json_object_agg(output.name, output.output)::text
-      from holdfast.stage_output as output
-      where output.job_id = claimed.id and output.stage < claimed.stage
-    ) end as outputs${more.selected}
-  from claimed
-  left join holdfast.job_payload as payload on payload.job_id = claimed.id`
+  ${answer}`
 }
 
+const listed = (what: string) => raw(`string_agg((${what})::text, E'\\x1e')`)
+
+const inLots = sql`
+  select array_agg(id)::text as ids, ${listed('kind')} as kinds, ${listed('tenant')} as tenants, ${listed('submitted_at')} as submitted,
+    ${listed(`case when attempt > 1 or stage > 0 or failures > 0 or crashes > 0 or is_part or priority <> ${usualPriority}
+      then concat_ws(',', priority, stage, attempt, failures, crashes, is_part) else '' end`)} as numbers,
+    ${listed('coalesce(input, own_input)')} as inputs, min(outputs) as outputs, min(trace) as trace
+  from told
+  group by case when input is null or stage > 0 then id end`
+
 /** Claims jobs that are not suspected of killing their workers. */
-export const claimJobs = statement<ClaimedRow>()('job.claim', (p: Claim) =>
-  claimThose(p, raw(`job.crashes < ${suspectCrashes}`)),
+export const claimJobs = statement<ClaimedLot>()('job.claim', (p: Claim) =>
+  claimThose(p, raw(`job.crashes < ${suspectCrashes}`), inLots),
 )
 
 /** Claims jobs that have lost several workers already. The number stands in the text, or their index could not be used. */
-export const claimSuspects = statement<ClaimedRow>()('job.claim_suspects', (p: Claim) =>
-  claimThose(p, raw(`job.crashes >= ${suspectCrashes}`)),
+export const claimSuspects = statement<ClaimedLot>()('job.claim_suspects', (p: Claim) =>
+  claimThose(p, raw(`job.crashes >= ${suspectCrashes}`), inLots),
 )
 
 /** When the next job of these lanes is due, in milliseconds from now; null if none waits. */
@@ -114,11 +142,18 @@ export const nextDue = statement<{ due_ms: number | null }>()(
 export const lostAttempts = statement<{ id: string; attempt: number; state: string | null }>()(
   'attempt.lost',
   (p: { ids: string[]; attempts: number[] }) => sql`
-  select mine.id, mine.attempt, finished.state
-  from unnest(${p.ids}::uuid[], ${p.attempts}::int[]) as mine (id, attempt)
-  left join holdfast.live_job as job on job.id = mine.id and job.attempt = mine.attempt and ${legal('finish')}
-  left join holdfast.finished_job as finished on finished.id = mine.id
-  where job.id is null`,
+  with mine as materialized (
+    select *
+    from unnest(${plainList(p.ids)}::uuid[], ${plainList(p.attempts)}::int[]) as mine (id, attempt)
+  ),
+  held as materialized (
+    select job.id, job.attempt
+    from holdfast.live_job as job
+    join mine on ${legalOfMine('finish')}
+  )
+  select mine.id, mine.attempt, (select state from holdfast.finished_job where finished_job.id = mine.id)
+  from mine
+  where not exists (select from held where held.id = mine.id and held.attempt = mine.attempt)`,
 )
 
 /** Attempts in this session's name that it does not hold: their claim was carried out, and its answer lost. */

@@ -6,6 +6,7 @@ import type { Store } from '../store/store.ts'
 import { claimJobs, claimSuspects, nextDue, unheldAttempts } from './claim.sql.ts'
 import type { Hands } from './hands.ts'
 import { deadlinesOf, type Lane, rotated } from './lanes.ts'
+import { rowsOf } from './lot.ts'
 import type { Pace } from './pace.ts'
 import { wantWake } from './session.sql.ts'
 import type { Session } from './session.ts'
@@ -51,10 +52,12 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
     isHungry = true
     if (!session.isHeld()) return config.pollMs
     if (isClaimInDoubt || performance.now() - comparedAtMs >= config.heartbeatMs) await releaseUnheld()
-    await claimSuspect()
+    // who was woken for a job should not first look for what is rarely there; but nor may others keep taking its place
+    await claimSuspect(2 * suspectEveryMs)
     const most = hands.room()
     if (most <= 0) return config.pollMs
     const count = await claim(claimJobs, most)
+    await claimSuspect(suspectEveryMs)
     if (count === most) {
       await askToBeWoken(false)
       return 0
@@ -71,20 +74,22 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
   async function claim(statement: typeof claimJobs, most: number): Promise<number> {
     turns += 1
     isClaimInDoubt = true
-    const rows = await store.run(statement, {
+    const lots = await store.run(statement, {
       sessionId: session.id(),
       lanes: rotated(lanes, turns),
       most,
       deadlinesMs,
     })
     isClaimInDoubt = false
+    const rows = rowsOf(lots)
     hands.take(rows)
     return rows.length
   }
 
-  async function claimSuspect(): Promise<void> {
+  /** Looks for a suspect, if nobody has for that long. */
+  async function claimSuspect(sinceMs: number): Promise<void> {
     const nowMs = performance.now()
-    if (nowMs - suspectsAtMs < suspectEveryMs || hands.room() <= 0 || hands.hasSuspect) return
+    if (nowMs - suspectsAtMs < sinceMs || hands.room() <= 0 || hands.hasSuspect) return
     suspectsAtMs = nowMs
     await claim(claimSuspects, 1)
   }
@@ -103,10 +108,12 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
 
   /** How long to nap: until the next due job, at most until the poll. */
   async function napMs(): Promise<number> {
-    const [next] = await store.run(nextDue, { lanes })
     const patienceMs = options.isBusConnected() ? config.pollMs : Math.min(config.pollMs, 100)
     // a submit whose snapshot is older than our wish wakes nobody: the first looks after falling idle come sooner
     const soonMs = emptyTurns <= 4 ? 10 * 3 ** emptyTurns : patienceMs
+    // for so short a nap it is not worth asking: whoever is woken meanwhile would have to wait for the answer
+    if (emptyTurns === 0) return Math.min(patienceMs, soonMs)
+    const [next] = await store.run(nextDue, { lanes })
     return Math.min(patienceMs, soonMs, next?.due_ms ?? patienceMs)
   }
 

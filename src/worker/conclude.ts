@@ -4,14 +4,14 @@ import type { JobError, Outcome } from '../settle/outcome.ts'
 import type { Attempt } from './attempt.ts'
 import { afterFailure, afterSuccess, encodeOutput, type Rules } from './rules.ts'
 
-function rulesOf({ stage, job, row, retries, backoff }: Attempt): Rules {
+function rulesOf({ stage, job, row, allowance }: Attempt): Rules {
   return {
     stageName: stage.name,
     isLast: row.is_part || row.stage + 1 === job.stages.length,
     isOptional: stage.optional === true && !row.is_part,
     failures: row.failures,
-    retries,
-    backoff,
+    retries: allowance.retries,
+    backoff: allowance.backoff,
   }
 }
 
@@ -34,7 +34,7 @@ export function failure(attempt: Attempt, error: JobError): Outcome {
 export function timeoutError(attempt: Attempt): JobError {
   return {
     code: 'timeout',
-    message: `Stage ${attempt.stage.name} ran longer than its time-out of ${attempt.timeoutMs} ms.`,
+    message: `Stage ${attempt.stage.name} ran longer than its time-out of ${attempt.allowance.timeoutMs} ms.`,
   }
 }
 

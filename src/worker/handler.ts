@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { messageOf } from '../errors/errors.ts'
-import type { StageContext } from '../job/define.ts'
+import type { Schema, StageContext } from '../job/define.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 import type { Store } from '../store/store.ts'
 import { type Attempt, eachOf } from './attempt.ts'
@@ -22,7 +22,8 @@ export interface HandlerParts {
 
 /** Runs the handler and says how the attempt ended. Never throws: whatever a handler does is an outcome. */
 export async function runHandler(parts: HandlerParts, attempt: Attempt): Promise<Outcome> {
-  const input = await readInput(attempt)
+  const read = readInput(attempt)
+  const input = read instanceof Promise ? await read : read
   if ('error' in input) return failure(attempt, input.error)
   const ctx = contextOf(attempt, input.value, parts.reporter)
   const { stage, row } = attempt
@@ -35,19 +36,21 @@ export async function runHandler(parts: HandlerParts, attempt: Attempt): Promise
   }
 }
 
-function contextOf(attempt: Attempt, input: unknown, reporter: Reporter): StageContext {
-  const { row } = attempt
+/** What a handler is given. All of it is the object's own, so that a handler can take it apart or spread it into another. */
+function contextOf(held: Attempt, input: unknown, reporter: Reporter): StageContext {
+  const { row, job } = held
+  const submittedAt = new Date(row.submittedAtMs)
   return {
-    job: { id: attempt.fence.id, kind: row.kind, tenant: row.tenant, queue: row.queue, submittedAt: row.submitted_at },
-    stage: attempt.stage.name,
+    job: { id: held.fence.id, kind: row.kind, tenant: row.tenant, queue: job.queue, submittedAt },
+    stage: held.stage.name,
     attempt: row.attempt,
     input,
-    outputs: outputsOf(attempt),
+    outputs: outputsOf(held),
     get signal() {
-      return attempt.signal()
+      return held.signal()
     },
-    progress: (done, total, note) => reporter.progress(attempt, done, total, note),
-    log: (message, data) => reporter.log(attempt, message, data),
+    progress: (done, total, note) => reporter.progress(held, done, total, note),
+    log: (message, data) => reporter.log(held, message, data),
   }
 }
 
@@ -60,23 +63,31 @@ function outputsOf({ row, job }: Attempt): Record<string, unknown> {
 
 type Read = { value: unknown } | { error: JobError }
 
-async function readInput({ row, job, stage }: Attempt): Promise<Read> {
-  if (row.input === null)
-    return { error: { code: 'input_invalid', message: 'The stored input of this job is missing.' } }
+function readInput({ row, job, stage }: Attempt): Read | Promise<Read> {
+  if (row.input === null) return invalid('The stored input of this job is missing.')
+  const schema = row.is_part ? stage.item : job.input
   try {
     const value: unknown = JSON.parse(row.input)
-    const schema = row.is_part ? stage.item : job.input
-    if (!schema) return { value }
+    return schema ? fitted(schema, value, job.kind) : { value }
+  } catch (thrown) {
+    return unreadable(job.kind, thrown)
+  }
+}
+
+async function fitted(schema: Schema, value: unknown, kind: string): Promise<Read> {
+  try {
     const checked = await schema['~standard'].validate(value)
     if (!checked.issues) return { value: checked.value }
-    const message = `The stored input does not fit kind ${job.kind}: ${checked.issues[0]?.message}.`
-    return { error: { code: 'input_invalid', message } }
+    return invalid(`The stored input does not fit kind ${kind}: ${checked.issues[0]?.message}.`)
   } catch (thrown) {
-    return {
-      error: {
-        code: 'input_invalid',
-        message: `The stored input of kind ${job.kind} cannot be read: ${messageOf(thrown)}`,
-      },
-    }
+    return unreadable(kind, thrown)
   }
+}
+
+function unreadable(kind: string, thrown: unknown): Read {
+  return invalid(`The stored input of kind ${kind} cannot be read: ${messageOf(thrown)}`)
+}
+
+function invalid(message: string): Read {
+  return { error: { code: 'input_invalid', message } }
 }

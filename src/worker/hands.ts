@@ -6,10 +6,10 @@ import type { Outcome, Settled } from '../settle/outcome.ts'
 import type { Settler } from '../settle/settle.ts'
 import { isPassing } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
-import { type Attempt, fenceOf, makeAttempt } from './attempt.ts'
-import type { ClaimedRow } from './claim.sql.ts'
+import { type Attempt, attemptMaker, fenceOf } from './attempt.ts'
 import { failure, timeoutError } from './conclude.ts'
 import { type HandlerParts, runHandler } from './handler.ts'
+import type { ClaimedRow } from './lot.ts'
 import type { Pace } from './pace.ts'
 import type { Reports } from './report.ts'
 import { beginAttempt, endAttempt } from './span.ts'
@@ -65,6 +65,7 @@ interface Waiting {
 export function makeHands(options: HandsOptions): Hands {
   const { config, settler, reports, pace } = options
   const handlerParts: HandlerParts = { config, store: options.store, reporter: reports }
+  const makeAttempt = attemptMaker(config)
   const running = new Set<Attempt>()
   const settling = new Map<Fence, ClaimedRow>()
   let waiting: Waiting[] = []
@@ -101,7 +102,7 @@ export function makeHands(options: HandsOptions): Hands {
   }
 
   function begin(row: ClaimedRow): void {
-    const attempt = makeAttempt(config, options.jobs.get(row.kind) as AnyJob, row)
+    const attempt = makeAttempt(options.jobs.get(row.kind) as AnyJob, row)
     attempt.startedAtMs = performance.now()
     attempt.span = beginAttempt(attempt)
     running.add(attempt)
@@ -115,34 +116,45 @@ export function makeHands(options: HandsOptions): Hands {
     running.delete(attempt)
     // a cancelled job is final already: there is nothing to write about this attempt
     if (attempt.abortedBy === 'cancelled') endAttempt(attempt, outcome, 'cancelled')
-    else void settle(attempt, outcome)
+    else settle(attempt, outcome)
     schedulePump()
   }
 
-  async function settle(attempt: Attempt, outcome: Outcome): Promise<void> {
-    const { fence } = attempt
-    settling.set(fence, attempt.row)
+  function settle(attempt: Attempt, outcome: Outcome): void {
+    settling.set(attempt.fence, attempt.row)
     const reported = reports.flushFor(attempt)
-    if (reported) await reported
-    const settled = await settler.settle({ fence, outcome }).catch((error) => settleRefused(attempt, outcome, error))
-    settling.delete(fence)
+    if (reported) void reported.then(() => write(attempt, outcome))
+    else write(attempt, outcome)
+  }
+
+  function write(attempt: Attempt, outcome: Outcome): void {
+    settler.put({ fence: attempt.fence, outcome }, (answer) =>
+      answer instanceof Error ? settleRefused(attempt, outcome, answer) : wrote(attempt, outcome, answer),
+    )
+  }
+
+  function wrote(attempt: Attempt, outcome: Outcome, settled: Settled): void {
+    settling.delete(attempt.fence)
     endAttempt(attempt, outcome, settled)
     if (settled === 'settled') options.onSettled(attempt, outcome)
     if (waitingCount() > 0) schedulePump()
   }
 
   /** Postgres can't hold the outcome itself. Trying again would not help, so the attempt fails with the reason. */
-  function settleRefused(attempt: Attempt, outcome: Outcome, error: unknown): Promise<Settled> {
+  function settleRefused(attempt: Attempt, outcome: Outcome, error: Error): void {
     options.onTrouble(error)
     // a worker that gave up on an unreachable database knows nothing against the outcome: the reaper will give it another try
-    if (outcome.move === 'fail' || isPassing(error)) return Promise.resolve('lease_lost')
+    if (outcome.move === 'fail' || isPassing(error)) {
+      wrote(attempt, outcome, 'lease_lost')
+      return
+    }
     const message = `Postgres refused the outcome of stage ${attempt.stage.name}: ${messageOf(error)}`
     const fail: Outcome = {
       move: 'fail',
       error: { code: 'output_invalid', message },
       isOptional: attempt.stage.optional === true && !attempt.row.is_part,
     }
-    return settle(attempt, fail).then(() => 'lease_lost')
+    write(attempt, fail)
   }
 
   let isPumpScheduled = false
@@ -188,7 +200,7 @@ export function makeHands(options: HandsOptions): Hands {
   }
 
   function watch(attempt: Attempt, nowMs: number): void {
-    if (attempt.abortedBy === undefined && nowMs - attempt.startedAtMs >= attempt.timeoutMs)
+    if (attempt.abortedBy === undefined && nowMs - attempt.startedAtMs >= attempt.allowance.timeoutMs)
       attempt.abort('timeout', nowMs)
     if (attempt.abortedBy === 'timeout' && nowMs - attempt.abortedAtMs >= config.timeoutGraceMs)
       end(attempt, failure(attempt, timeoutError(attempt)))
@@ -197,8 +209,7 @@ export function makeHands(options: HandsOptions): Hands {
   return {
     take(rows) {
       const sinceMs = performance.now()
-      // a claim answers in no order of its own
-      for (const row of rows.toSorted((a, b) => a.priority - b.priority)) waiting.push({ row, sinceMs })
+      for (const row of rows) waiting.push({ row, sinceMs })
       pump()
     },
     room,

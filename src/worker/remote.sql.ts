@@ -1,6 +1,6 @@
 import { suspectCrashes } from '../job/define.ts'
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
-import { type Claim, type ClaimedRow, type ClaimMore, claimThose, insertKinds, type Kinds } from './claim.sql.ts'
+import { type Claim, type ClaimMore, claimThose, insertKinds, type Kinds } from './claim.sql.ts'
 import type { StoredRemote } from './remote-kinds.ts'
 
 /** The session of a remote worker, as any server finds it. */
@@ -33,8 +33,20 @@ export const holdSession = statement<{ id: number }>()(
 )
 
 /** A job claimed by a remote worker. */
-export interface RemoteClaimedRow extends ClaimedRow {
+export interface RemoteClaimedRow {
+  id: string
+  kind: string
+  queue: string
+  tenant: string
+  stage: number
+  attempt: number
+  failures: number
+  crashes: number
+  priority: number
+  submitted_at: Date
   deadline_at: Date
+  input: string | null
+  outputs: string | null
   trace: string | null
 }
 
@@ -47,13 +59,12 @@ const mostBytes = 16 * 1024 * 1024
 
 const more: ClaimMore = {
   returned: raw(', job.deadline_at'),
-  selected: raw(''),
   taken: (picked) => sql`
-      select weighed.id
+      select weighed.place
       from (
-        select sized.id, sum(sized.bytes) over (rows between unbounded preceding and 1 preceding) as before
+        select sized.place, sum(sized.bytes) over (rows between unbounded preceding and 1 preceding) as before
         from (
-          select picked.id, coalesce(octet_length(payload.input::text), 0) + coalesce((
+          select picked.place, coalesce(octet_length(payload.input::text), 0) + coalesce((
               select sum(octet_length(output.output::text)) from holdfast.stage_output as output where output.job_id = picked.id
             ), 0) as bytes
           from (${picked}) as picked
@@ -71,9 +82,13 @@ const isForRemote = (p: RemoteClaim): Sql =>
   sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)
           and exists (select from holdfast.session where id = ${p.sessionId}::bigint and lease_until > now())`
 
+const inRows = raw(`
+  select id, kind, queue, tenant, stage, attempt, failures, crashes, priority, submitted_at, deadline_at, coalesce(input, own_input)::text as input, outputs, trace
+  from told`)
+
 /** Claims jobs for a remote worker. */
 export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', (p: RemoteClaim) =>
-  claimThose(p, sql`${raw(`job.crashes < ${suspectCrashes}`)} and ${isForRemote(p)}`, more),
+  claimThose(p, sql`${raw(`job.crashes < ${suspectCrashes}`)} and ${isForRemote(p)}`, inRows, more),
 )
 
 /** Claims a job that has lost several workers already, for a remote worker that holds no other such job. */
@@ -86,6 +101,7 @@ export const claimSuspectForRemote = statement<RemoteClaimedRow>()('job.claim_re
             from holdfast.live_job as other
             where other.session_id = ${p.sessionId}::bigint and ${raw(`other.crashes >= ${suspectCrashes}`)}
           )`,
+    inRows,
     more,
   ),
 )

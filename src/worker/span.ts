@@ -3,7 +3,7 @@ import { beginSpan, type Traced } from '../trace/trace.ts'
 import type { Attempt } from './attempt.ts'
 
 /** Begins the span of an attempt, in the trace of its submit; null if nobody traces. */
-export function beginAttempt({ row, stage }: Attempt): Traced | null {
+export function beginAttempt({ row, job, stage }: Attempt): Traced | null {
   return beginSpan(() => ({
     name: `run ${row.kind}/${stage.name}`,
     kind: 'consumer',
@@ -11,7 +11,7 @@ export function beginAttempt({ row, stage }: Attempt): Traced | null {
     attributes: {
       'messaging.system': 'holdfast',
       'messaging.operation.type': 'process',
-      'messaging.destination.name': row.queue,
+      'messaging.destination.name': job.queue,
       'messaging.message.id': row.id,
       'holdfast.kind': row.kind,
       'holdfast.stage': stage.name,
