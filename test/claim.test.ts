@@ -213,3 +213,22 @@ test('of a claim of many jobs, each handler is given what is its own', async ({ 
   const inOrder = (all: { id: string }[]) => all.toSorted((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
   expect(inOrder(ran)).toEqual(inOrder(expected))
 })
+
+test('a worker runs jobs however the server writes times', async ({ url, query, open }) => {
+  await query(`alter database ${new URL(url).pathname.slice(1)} set datestyle = 'SQL, DMY'`)
+  const seen: number[] = []
+  const timed = defineJob('timed', {
+    run: ({ job }) => {
+      seen.push(job.submittedAt.getTime())
+    },
+  })
+  const hf = await open({ jobs: [timed] })
+  await hf.work()
+  const { id, result } = await hf.submit(timed, null)
+  await result({ timeout: 10_000 })
+  const [row] = await query<{ ms: number }>(
+    `select floor(extract(epoch from submitted_at) * 1000)::float8 as ms from holdfast.finished_job where id = $1`,
+    [id],
+  )
+  expect(seen).toEqual([row?.ms])
+})

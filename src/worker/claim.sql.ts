@@ -12,6 +12,7 @@ export interface ClaimedLot {
   ids: string
   kinds: string
   tenants: string
+  /** In seconds since 1970: how a time is written depends on the settings of the server. */
   submitted: string
   /** Priority, stage, attempt, failures, crashes and whether it is a part; nothing where a job is what most are. */
   numbers: string
@@ -103,7 +104,8 @@ export function claimThose(p: Claim, which: Sql, answer: Sql, more: ClaimMore = 
 const listed = (what: string) => raw(`string_agg((${what})::text, E'\\x1e')`)
 
 const inLots = sql`
-  select array_agg(id)::text as ids, ${listed('kind')} as kinds, ${listed('tenant')} as tenants, ${listed('submitted_at')} as submitted,
+  select array_agg(id)::text as ids, ${listed('kind')} as kinds, ${listed('tenant')} as tenants,
+    ${listed(`date_part('epoch', submitted_at)`)} as submitted,
     ${listed(`case when attempt > 1 or stage > 0 or failures > 0 or crashes > 0 or is_part or priority <> ${usualPriority}
       then concat_ws(',', priority, stage, attempt, failures, crashes, is_part) else '' end`)} as numbers,
     ${listed('coalesce(input, own_input)')} as inputs, min(outputs) as outputs, min(trace) as trace

@@ -80,9 +80,9 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
       most,
       deadlinesMs,
     })
-    isClaimInDoubt = false
     const rows = rowsOf(lots)
     hands.take(rows)
+    isClaimInDoubt = false
     return rows.length
   }
 

@@ -8,7 +8,7 @@ function lotOf(rows: { id: string; kind: string; tenant: string; numbers?: strin
     ids: `{${rows.map(({ id }) => id).join(',')}}`,
     kinds: joined(({ kind }) => kind),
     tenants: joined(({ tenant }) => tenant),
-    submitted: joined(() => '2026-01-02 03:04:05.678+00'),
+    submitted: joined(() => '1767323045.678'),
     numbers: joined(({ numbers = '' }) => numbers),
     inputs: joined(({ input }) => input),
     outputs: null,

@@ -1,4 +1,3 @@
-import pg from 'pg'
 import { type ClaimedLot, separator, usualPriority } from './claim.sql.ts'
 
 /** A claimed job. */
@@ -18,10 +17,13 @@ export interface ClaimedRow {
   trace: string | null
 }
 
-/** The jobs of these lots, urgent ones first: a claim answers in no order of its own. */
+/** The jobs of these lots, urgent ones first, and among those the oldest: a claim answers in no order of its own. */
 export function rowsOf(lots: ClaimedLot[]): ClaimedRow[] {
-  return lots.flatMap(unpacked).sort((a, b) => a.priority - b.priority)
+  return lots.flatMap(unpacked).sort((a, b) => a.priority - b.priority || (a.id < b.id ? -1 : 1))
 }
+
+// a time in seconds is a little off in its last digit
+const roundingMs = 0.001
 
 function unpacked(lot: ClaimedLot): ClaimedRow[] {
   const kinds = lot.kinds.split(separator)
@@ -41,7 +43,7 @@ function unpacked(lot: ClaimedLot): ClaimedRow[] {
       failures: 0,
       crashes: 0,
       is_part: false,
-      submittedAtMs: msOf(submitted[index] as string),
+      submittedAtMs: Math.floor(Number(submitted[index]) * 1000 + roundingMs),
       input: inputs[index] ?? null,
       outputs: lot.outputs,
       trace: lot.trace,
@@ -62,13 +64,4 @@ function withNumbers(row: ClaimedRow, given: string): ClaimedRow {
     crashes: Number(crashes),
     is_part: isPart === 't',
   }
-}
-
-const parseTime = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ) as (text: string) => Date
-let lastTime = { text: '', ms: 0 }
-
-/** The time in a text. Jobs of one bulk submit have the same, so the last one is remembered. */
-function msOf(text: string): number {
-  if (text !== lastTime.text) lastTime = { text, ms: parseTime(text).getTime() }
-  return lastTime.ms
 }
