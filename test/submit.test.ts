@@ -292,20 +292,51 @@ test('waiting for a result ends with its signal, and with the engine', async ({ 
 
 test('what takes a look into the database to be made is made before the transaction, so that bulk submits never wait for each other', async ({
   open,
+  query,
 }) => {
   const hf = await open({ batchSize: 10, poolSize: 2 })
   const isKnown = async () => (await hf.list({ limit: 1 })) !== null
   const asking = defineJob('asking', { input: z.number().refine(isKnown), run: () => {} })
   const webhook = { url: 'https://example.com/x', secret: `whsec_${Buffer.alloc(32).toString('base64')}` }
+  // a schema may answer at once for one value and take its time for the next
+  const mooded = defineJob('mooded', { input: z.object({ id: z.number().refine(isKnown).optional() }), run: () => {} })
   const asked = Array.from({ length: 30 }, (_, n) => ({ input: n }))
+  const rarely = Array.from({ length: 30 }, (_, n) => ({ input: n > 15 ? { id: n } : {} }))
   const hooked = Array.from({ length: 30 }, (_, n) => ({ input: n, ...(n > 15 && { webhook }) }))
   const all = await Promise.all([
     hf.submitMany(asking, asked),
     hf.submitMany(asking, asked),
     hf.submitMany(write, hooked),
     hf.submitMany(write, hooked),
+    hf.submitMany(mooded, rarely),
+    hf.submitMany(mooded, rarely),
   ])
-  expect(all.map((handles) => handles.length)).toEqual([30, 30, 30, 30])
+  expect(all.map((handles) => handles.length)).toEqual([30, 30, 30, 30, 30, 30])
+  expect(await query('select kind, count(*)::int from holdfast.live_job group by kind order by kind')).toEqual([
+    { kind: 'asking', count: 60 },
+    { kind: 'mooded', count: 60 },
+    { kind: 'write', count: 60 },
+  ])
+})
+
+test('jobs that are too heavy for one statement are submitted in several, all or none, and alone', async ({
+  hf,
+  query,
+}) => {
+  const input = 'x'.repeat(1024 * 1024 - 2)
+  const count = async () => (await query<{ n: number }>('select count(*)::int as n from holdfast.live_job'))[0]?.n
+  const many = await hf.submitMany(
+    write,
+    Array.from({ length: 40 }, () => ({ input })),
+  )
+  expect(many).toHaveLength(40)
+  const heavy = Array.from({ length: 40 }, () => ({ input }))
+  await expect(hf.submitMany(write, [...heavy, { input: `${input}x` }])).rejects.toMatchObject({
+    code: 'input_too_large',
+  })
+  expect(await count()).toBe(40)
+  await Promise.all(heavy.map((one) => hf.submit(write, one.input)))
+  expect(await count()).toBe(80)
 })
 
 test('a refusal by a schema counts, whatever sort of promise it comes in', async ({ hf }) => {

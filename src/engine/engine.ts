@@ -12,7 +12,7 @@ import type { Queryable, Store } from '../store/store.ts'
 import { runnerIn } from '../store/store.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
-import { makeSubmitter, submitInSlices } from '../submit/submit.ts'
+import { type MakeSome, makeSubmitter, submitInSlices } from '../submit/submit.ts'
 import type { Remote } from '../worker/remote.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
 import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
@@ -169,32 +169,39 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     ) as unknown as Promise<Handle<J>[]>
   }
 
-  /** Whether jobs take neither time nor a look into the database to be made: else they must not be made while a transaction is open. */
-  async function isMadeAtOnce(all: readonly Given[], trace: Trace): Promise<boolean> {
-    if (all.some(({ key, webhook }) => key !== undefined || webhook !== undefined)) return false
-    for (const kind of new Set(all.map(({ job }) => job))) {
-      const { job, input, ...how } = all.find((one) => one.job === kind) as Given
+  async function makeAll(all: readonly Given[], trace: Trace): Promise<PreparedJob[]> {
+    const made: PreparedJob[] = []
+    for (const { job, input, ...how } of all) {
       const one = prepareOne(job, input, how, trace)
-      if (one !== (await one)) return false
+      made.push(one instanceof Promise ? await one : one)
     }
-    return true
+    return made
+  }
+
+  /** Makes jobs as they are needed, unless their order matters; null if that takes time, or a look into the database. */
+  function piecemeal(all: readonly Given[], trace: Trace): MakeSome | null {
+    if (all.some(({ key, webhook }) => key !== undefined || webhook !== undefined)) return null
+    return (from, to) => {
+      const made: PreparedJob[] = []
+      for (const { job, input, ...how } of all.slice(from, to)) {
+        const one = prepareOne(job, input, how, trace)
+        if (one instanceof Promise) {
+          one.catch(() => {}) // it is asked again, by somebody who has time
+          return null
+        }
+        made.push(one)
+      }
+      return made
+    }
   }
 
   async function submitMixed(all: readonly Given[], tx?: Queryable): Promise<Handle<AnyJob>[]> {
     const [first] = all
     if (!first) return []
     return inSubmit(first.job, first.traceparent, async (trace) => {
-      const make = async (from: number, to: number) => {
-        const prepared: PreparedJob[] = []
-        for (const { job, input, ...how } of all.slice(from, to)) {
-          const one = prepareOne(job, input, how, trace)
-          prepared.push(one instanceof Promise ? await one : one)
-        }
-        return prepared
-      }
       const submitted = tx
-        ? await submitInSlices(runnerIn(tx), await make(0, all.length), config.batchSize)
-        : await submitter.submitMany(all.length, make, await isMadeAtOnce(all, trace))
+        ? await submitInSlices(runnerIn(tx), await makeAll(all, trace), config.batchSize)
+        : await submitter.submitMany({ count: all.length, all: () => makeAll(all, trace), some: piecemeal(all, trace) })
       return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
     })
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { group } from './group.ts'
+import { group, mostWeight } from './group.ts'
 
 /** A group whose writes end when the test says so. */
 function heldGroup(options: { most?: number; lanes?: number } = {}) {
@@ -108,4 +108,20 @@ test('whoever throws when told its answer keeps no other from being told', async
   process.setUncaughtExceptionCaptureCallback(null)
   expect(told).toEqual([10, 20, 30])
   expect(held.size).toBe(0)
+})
+
+test('items that are too heavy together do not travel together, but each travels', async () => {
+  const writes: number[][] = []
+  const heavy = group<number, number>({
+    most: 100,
+    lanes: 1,
+    weightOf: (item) => item,
+    write: async (items) => {
+      writes.push(items)
+      return items
+    },
+  })
+  const half = mostWeight / 2
+  await Promise.all([half, half, 1, 2 * mostWeight, 1, half].map((item) => heavy.add(item)))
+  expect(writes).toEqual([[half, half], [1], [2 * mostWeight], [1, half]])
 })

@@ -10,6 +10,9 @@ export interface Group<Item, Answer> {
   readonly size: number
 }
 
+/** The most bytes in one write: more might not fit into a text, nor into the time for an answer. */
+export const mostWeight = 16 * 1024 * 1024
+
 interface Waiting<Item, Answer> {
   item: Item
   resolve: (answer: Answer) => void
@@ -24,6 +27,8 @@ interface Waiting<Item, Answer> {
 export function group<Item, Answer>(options: {
   most: number
   lanes: number
+  /** How many bytes an item is, more or less: those that are too heavy together do not travel together. */
+  weightOf?: (item: Item) => number
   write: (items: Item[]) => Promise<Answer[]>
 }): Group<Item, Answer> {
   const waiting: Waiting<Item, Answer>[] = []
@@ -41,11 +46,24 @@ export function group<Item, Answer>(options: {
   function leave(): void {
     isScheduled = false
     while (waiting.length > 0 && underWay < options.lanes) {
-      const batch = waiting.splice(0, options.most)
+      const batch = waiting.splice(0, sizeOfNext())
       underWay += 1
       itemsUnderWay += batch.length
       void carry(batch)
     }
+  }
+
+  function sizeOfNext(): number {
+    const { most, weightOf } = options
+    if (!weightOf) return most
+    let weight = 0
+    let size = 0
+    while (size < most && size < waiting.length) {
+      weight += weightOf((waiting[size] as Waiting<Item, Answer>).item)
+      if (size > 0 && weight > mostWeight) break
+      size += 1
+    }
+    return size
   }
 
   async function carry(batch: Waiting<Item, Answer>[]): Promise<void> {

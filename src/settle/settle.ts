@@ -48,6 +48,7 @@ export function makeSettler(options: SettlerOptions): Settler {
   const all: Group<Settlement, Settled | Error> = group({
     most: options.batchSize,
     lanes: 2,
+    weightOf: ({ outcome }) => ('output' in outcome ? (outcome.output?.length ?? 0) : 0),
     write: (batch) => settleMany(options, batch),
   })
   return {

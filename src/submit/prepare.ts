@@ -69,7 +69,7 @@ export interface PreparedJob {
 }
 
 /**
- * Checks an input and its options; what is wrong is told before anything is written. A webhook comes checked. Answers at once unless the
+ * Checks an input and its options; if something is wrong, nothing is written. A webhook comes checked. Answers at once unless the
  * schema takes its time: a promise for each of many jobs would cost more than the check.
  */
 export function prepare(

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
-import { type Group, group } from '../service/group.ts'
+import { type Group, group, mostWeight } from '../service/group.ts'
 import { isConnectionError } from '../store/connection.ts'
 import type { Runner, Store } from '../store/store.ts'
 import type { PreparedJob } from './prepare.ts'
@@ -12,14 +12,22 @@ export interface Submitted {
   isNew: boolean
 }
 
-/** Makes those of many jobs that stand from here to there. */
-export type MakeJobs = (from: number, to: number) => Promise<PreparedJob[]>
+/** Makes those of many jobs that stand from here to there, at once; null if that can't be. */
+export type MakeSome = (from: number, to: number) => PreparedJob[] | null
+
+/** Many jobs that are still to be made: all before anything is written, or some while others are written. */
+export interface Many {
+  count: number
+  all: () => Promise<PreparedJob[]>
+  /** Null if their order matters, because they have keys, or if making them may take time. */
+  some: MakeSome | null
+}
 
 /** Submits jobs; those submitted at the same time share a commit. */
 export interface Submitter {
   submit(job: PreparedJob): Promise<Submitted>
-  /** Submits so many, all or none. Those that are made at once, and have no keys, can be made while others are written. */
-  submitMany(count: number, make: MakeJobs, isPiped: boolean): Promise<Submitted[]>
+  /** Submits many, all or none. */
+  submitMany(many: Many): Promise<Submitted[]>
   /** Resolves when nothing is under way any more. */
   idle(): Promise<void>
 }
@@ -29,6 +37,7 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
   const single: Group<PreparedJob, Submitted | HoldfastError> = group({
     most: batchSize,
     lanes: 2,
+    weightOf: (job) => job.inputBytes,
     write: (jobs) => writeApart(store, jobs),
   })
   return {
@@ -37,12 +46,13 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
       if (answer instanceof HoldfastError) throw answer
       return answer
     },
-    async submitMany(count, make, isPiped) {
-      if (isPiped) return submitPiped(store, count, batchSize, make)
-      const jobs = await make(0, count)
+    async submitMany({ count, all, some }) {
+      const answers = some && (await submitPiped(store, count, batchSize, some))
+      if (answers) return answers
+      const jobs = await all()
       const ordered = inKeyOrder(jobs)
-      const slice = async (from: number, to: number) => ordered.slice(from, to)
-      return inOrderOf(jobs, ordered, await submitPiped(store, count, batchSize, slice))
+      const written = await submitPiped(store, count, batchSize, (from, to) => ordered.slice(from, to))
+      return inOrderOf(jobs, ordered, written as Submitted[])
     },
     idle: () => single.idle(),
   }
@@ -53,24 +63,56 @@ export async function submitInSlices(runner: Runner, jobs: PreparedJob[], batchS
   const ordered = inKeyOrder(jobs)
   const answers: Submitted[] = []
   for (let start = 0; start < ordered.length; start += batchSize)
-    answers.push(...(await submitAll(runner, ordered.slice(start, start + batchSize))))
+    for (const part of byWeight(ordered.slice(start, start + batchSize)))
+      answers.push(...(await submitAll(runner, part)))
   return inOrderOf(jobs, ordered, answers)
 }
 
-/** Submits so many jobs in a transaction of our own: while the server writes one slice, the next is made. */
-async function submitPiped(store: Store, count: number, batchSize: number, make: MakeJobs): Promise<Submitted[]> {
-  const first = await make(0, Math.min(count, batchSize))
+/**
+ * Submits so many jobs in a transaction of our own: while the server writes one slice, the next is made. Answers null, and nothing is
+ * written, if some can't be made at once: whoever waits for something must not do so while a transaction is open.
+ */
+async function submitPiped(
+  store: Store,
+  count: number,
+  batchSize: number,
+  make: MakeSome,
+): Promise<Submitted[] | null> {
+  const first = make(0, Math.min(count, batchSize))
+  if (!first) return null
+  const parts = byWeight(first)
   // one statement is a transaction of its own, but a taken key is told only after it, when the others would be in already
-  if (count <= batchSize && first.every(({ key }) => key === null)) return submitAll(store, first)
-  return store.transaction(async (runner) => {
-    const slices = [piped(submitAll(runner, first))]
-    for (let start = batchSize; start < count; start += batchSize) {
-      const jobs = await make(start, Math.min(count, start + batchSize))
-      await slices.at(-2)
-      slices.push(piped(submitAll(runner, jobs)))
+  if (count <= batchSize && parts.length === 1 && first.every(({ key }) => key === null)) return submitAll(store, first)
+  return store
+    .transaction(async (runner) => {
+      const slices = parts.map((part) => piped(submitAll(runner, part)))
+      for (let start = batchSize; start < count; start += batchSize) {
+        const jobs = make(start, Math.min(count, start + batchSize))
+        if (!jobs) throw new NotAtOnce()
+        await slices.at(-2)
+        slices.push(...byWeight(jobs).map((part) => piped(submitAll(runner, part))))
+      }
+      return (await Promise.all(slices)).flat()
+    })
+    .catch((error) => (error instanceof NotAtOnce ? null : Promise.reject(error)))
+}
+
+/** Undoes a transaction whose jobs can't all be made while it is open. */
+class NotAtOnce extends Error {}
+
+/** These jobs in the same order, in parts that are not too heavy for one statement. */
+function byWeight(jobs: PreparedJob[]): PreparedJob[][] {
+  const parts: PreparedJob[][] = []
+  let bytes = Number.POSITIVE_INFINITY
+  for (const job of jobs) {
+    bytes += job.inputBytes
+    if (bytes > mostWeight) {
+      parts.push([])
+      bytes = job.inputBytes
     }
-    return (await Promise.all(slices)).flat()
-  })
+    parts.at(-1)?.push(job)
+  }
+  return parts
 }
 
 /** The first that fails is told; those behind it fail for no reason of their own, and nobody may be waiting for them. */
