@@ -21,6 +21,11 @@ describe('holdfast bench', { timeout: 120_000 }, () => {
     ])
     expect(Object.keys(report.figures)).toEqual(['bulk', 'drain', 'single', 'pickup50', 'pickup95', 'pickup99'])
     for (const { median } of Object.values(report.figures)) expect(median).toBeGreaterThan(0)
+    expect(report).toMatchObject({
+      holdfast: expect.stringMatching(/^\d/),
+      cpu: expect.any(String),
+      figures: { bulk: { isNoisy: false } },
+    })
     expect(await query('select from holdfast.live_job union all select from holdfast.finished_job')).toEqual([])
     expect(await query(own)).toEqual([{ count: 0 }])
   })

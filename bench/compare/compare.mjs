@@ -49,7 +49,8 @@ const outcome = await runAll({ ...chosen, scale, url: flags.url, signal: ending.
 progress.end()
 const report = { ...outcome, scale, machine: { ...before, loadAfter: machineNow().load }, commit: commit() }
 process.stdout.write(flags.json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report))
-if (flags.write) write(report, tell)
+if (flags.write && ending.signal.aborted) tell('Nothing is written: it was interrupted.')
+else if (flags.write) write(report, tell)
 // nothing measured is no benchmark; a peer that was left out is
 process.exit(Object.keys(report.figures).length === 0 ? 1 : 0)
 

@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { cpuOfProcess } from './postgres.mjs'
 
+const startMs = 10_000
+
 const modes = {
   none: ['--save', '', '--appendonly', 'no'],
   always: ['--save', '', '--appendonly', 'yes', '--appendfsync', 'always'],
@@ -30,7 +32,18 @@ export async function startRedis(mode) {
   })
   const client = new Redis({ port, maxRetriesPerRequest: null, retryStrategy: () => 100 })
   client.on('error', () => {})
-  await client.ping()
+  const trouble = await Promise.race([
+    client.ping().then(() => undefined),
+    new Promise((resolve) => child.once('error', ({ message }) => resolve(message))),
+    new Promise((resolve) => child.once('exit', (code) => resolve(`it ended with code ${code}`))),
+    new Promise((resolve) => setTimeout(resolve, startMs, 'it does not answer').unref()),
+  ])
+  if (trouble) {
+    client.disconnect()
+    child.kill('SIGKILL')
+    rmSync(dir, { recursive: true, force: true })
+    throw new Error(`redis-server could not be started: ${trouble}`)
+  }
   return {
     place: { port, pid: child.pid, dir, mode },
     empty: () => client.flushall('SYNC'),

@@ -1,7 +1,8 @@
-import { availableParallelism, loadavg } from 'node:os'
+import { availableParallelism, cpus, loadavg } from 'node:os'
 import pg from 'pg'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
+import { version } from '../engine/work.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { defineJob } from '../job/define.ts'
 import { connectionOptions } from '../store/connection.ts'
@@ -23,12 +24,23 @@ export const figures = {
 /** The name of a figure. */
 export type FigureName = keyof typeof figures
 
+/** One figure of a benchmark: its median, and how far its rounds lie apart as a share of that. */
+export interface Figure {
+  median: number
+  spread: number
+  /** Whether the rounds lie so far apart that only large differences mean something. */
+  isNoisy: boolean
+  rounds: number[]
+}
+
 /** What a benchmark found. */
 export interface BenchReport {
   jobs: number
-  figures: Record<FigureName, { median: number; spread: number; rounds: number[] }>
+  figures: Record<FigureName, Figure>
+  holdfast: string
   postgres: string
   isDurable: boolean
+  cpu: string
   cores: number
   node: string
   load: number
@@ -65,8 +77,10 @@ export async function bench(options: BenchOptions): Promise<BenchReport> {
     return {
       jobs: options.jobs,
       figures: await measure(ground.url, options),
+      holdfast: version,
       postgres: facts[0]?.version ?? 'unknown',
       isDurable: facts[0]?.is_durable === true,
+      cpu: cpus()[0]?.model ?? 'unknown',
       cores: availableParallelism(),
       node: process.version,
       load: Number(loadavg()[0]?.toFixed(2)),
@@ -164,8 +178,9 @@ function shareOf(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-function summary(rounds: number[]): { median: number; spread: number; rounds: number[] } {
-  const median = shareOf(rounds, 0.5)
-  const spread = rounds.length === 0 ? 0 : (Math.max(...rounds) - Math.min(...rounds)) / median
-  return { median, spread, rounds }
+function summary(rounds: number[]): Figure {
+  const sorted = rounds.toSorted((a, b) => a - b)
+  const median = ((sorted[(sorted.length - 1) >> 1] ?? 0) + (sorted[sorted.length >> 1] ?? 0)) / 2
+  const spread = median === 0 ? 0 : ((sorted.at(-1) ?? 0) - (sorted[0] ?? 0)) / median
+  return { median, spread, isNoisy: spread > 0.2, rounds }
 }

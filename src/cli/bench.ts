@@ -57,19 +57,19 @@ function countOf(flag: string, word: string | undefined, standard: number): numb
 function linesOf(report: BenchReport): string[] {
   const names = Object.keys(figures) as FigureName[]
   const rows = names.map((name) => {
-    const { median, spread } = report.figures[name]
+    const { median, spread, isNoisy } = report.figures[name]
     const { title, unit } = figures[name]
     return [
       { text: title },
       { text: `${valueWords(median)} ${unit}` },
-      { text: `${Math.round(spread * 100)} %${spread > 0.2 ? ' (noisy)' : ''}` },
+      { text: `${Math.round(spread * 100)} %${isNoisy ? ' (noisy)' : ''}` },
     ]
   })
-  const { postgres, cores, node, load, isDurable } = report
+  const { holdfast, postgres, cpu, cores, node, load, isDurable } = report
   return [
     ...table(['figure', 'median', 'spread'], rows),
     '',
-    `Postgres ${postgres}, Node ${node}, ${cores} cores, load ${load}.`,
+    `Holdfast ${holdfast}, Postgres ${postgres}, Node ${node}; ${cpu}, ${cores} cores, load ${load}.`,
     ...(isDurable ? [] : ['Commits are not durable on this server (fsync or synchronous_commit is off).']),
   ]
 }
