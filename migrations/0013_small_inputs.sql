@@ -1,4 +1,5 @@
--- A small input travels in the row of its job, and only a job that has more than that has a row in job_payload. See docs/decisions/0019.
+-- A small input travels in the row of its job; that of any other, and whatever else a job brings, stands in job_payload. Processes from
+-- before this must be stopped first: they would not find it. See docs/decisions/0019.
 alter table holdfast.live_job add column input json;
 alter table holdfast.finished_job add column input json;
 
