@@ -13,6 +13,22 @@ export interface Group<Item, Answer> {
 /** The most bytes in one write: more might not fit into a text, nor into the time for an answer. */
 export const mostWeight = 16 * 1024 * 1024
 
+/** How many of these items, from there on, travel together: at least one, at most so many, and not more than one write can carry. */
+export function sizeOfBatch<Item>(
+  items: readonly Item[],
+  from: number,
+  most: number,
+  weightOf: (item: Item) => number,
+): number {
+  const last = Math.min(items.length, from + most)
+  let weight = 0
+  for (let index = from; index < last; index++) {
+    weight += weightOf(items[index] as Item)
+    if (index > from && weight > mostWeight) return index - from
+  }
+  return last - from
+}
+
 interface Waiting<Item, Answer> {
   item: Item
   resolve: (answer: Answer) => void
@@ -46,24 +62,14 @@ export function group<Item, Answer>(options: {
   function leave(): void {
     isScheduled = false
     while (waiting.length > 0 && underWay < options.lanes) {
-      const batch = waiting.splice(0, sizeOfNext())
+      const batch = waiting.splice(
+        0,
+        sizeOfBatch(waiting, 0, options.most, ({ item }) => options.weightOf?.(item) ?? 0),
+      )
       underWay += 1
       itemsUnderWay += batch.length
       void carry(batch)
     }
-  }
-
-  function sizeOfNext(): number {
-    const { most, weightOf } = options
-    if (!weightOf) return most
-    let weight = 0
-    let size = 0
-    while (size < most && size < waiting.length) {
-      weight += weightOf((waiting[size] as Waiting<Item, Answer>).item)
-      if (size > 0 && weight > mostWeight) break
-      size += 1
-    }
-    return size
   }
 
   async function carry(batch: Waiting<Item, Answer>[]): Promise<void> {

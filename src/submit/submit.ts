@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
-import { type Group, group, mostWeight } from '../service/group.ts'
+import { type Group, group, sizeOfBatch } from '../service/group.ts'
 import { isConnectionError } from '../store/connection.ts'
 import type { Runner, Store } from '../store/store.ts'
 import type { PreparedJob } from './prepare.ts'
@@ -37,7 +37,7 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
   const single: Group<PreparedJob, Submitted | HoldfastError> = group({
     most: batchSize,
     lanes: 2,
-    weightOf: (job) => job.inputBytes,
+    weightOf,
     write: (jobs) => writeApart(store, jobs),
   })
   return {
@@ -62,9 +62,7 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
 export async function submitInSlices(runner: Runner, jobs: PreparedJob[], batchSize: number): Promise<Submitted[]> {
   const ordered = inKeyOrder(jobs)
   const answers: Submitted[] = []
-  for (let start = 0; start < ordered.length; start += batchSize)
-    for (const part of byWeight(ordered.slice(start, start + batchSize)))
-      answers.push(...(await submitAll(runner, part)))
+  for (const slice of slicesOf(ordered, batchSize)) answers.push(...(await submitAll(runner, slice)))
   return inOrderOf(jobs, ordered, answers)
 }
 
@@ -80,7 +78,7 @@ async function submitPiped(
 ): Promise<Submitted[] | null> {
   const first = make(0, Math.min(count, batchSize))
   if (!first) return null
-  const parts = byWeight(first)
+  const parts = slicesOf(first, batchSize)
   // one statement is a transaction of its own, but a taken key is told only after it, when the others would be in already
   if (count <= batchSize && parts.length === 1 && first.every(({ key }) => key === null)) return submitAll(store, first)
   return store
@@ -90,7 +88,7 @@ async function submitPiped(
         const jobs = make(start, Math.min(count, start + batchSize))
         if (!jobs) throw new NotAtOnce()
         await slices.at(-2)
-        slices.push(...byWeight(jobs).map((part) => piped(submitAll(runner, part))))
+        slices.push(...slicesOf(jobs, batchSize).map((part) => piped(submitAll(runner, part))))
       }
       return (await Promise.all(slices)).flat()
     })
@@ -100,19 +98,14 @@ async function submitPiped(
 /** Undoes a transaction whose jobs can't all be made while it is open. */
 class NotAtOnce extends Error {}
 
-/** These jobs in the same order, in parts that are not too heavy for one statement. */
-function byWeight(jobs: PreparedJob[]): PreparedJob[][] {
-  const parts: PreparedJob[][] = []
-  let bytes = Number.POSITIVE_INFINITY
-  for (const job of jobs) {
-    bytes += job.inputBytes
-    if (bytes > mostWeight) {
-      parts.push([])
-      bytes = job.inputBytes
-    }
-    parts.at(-1)?.push(job)
-  }
-  return parts
+const weightOf = ({ inputBytes }: PreparedJob) => inputBytes
+
+/** These jobs in the same order, in slices that one statement can carry. */
+function slicesOf(jobs: PreparedJob[], batchSize: number): PreparedJob[][] {
+  const slices: PreparedJob[][] = []
+  for (let start = 0; start < jobs.length; start += slices.at(-1)?.length as number)
+    slices.push(jobs.slice(start, start + sizeOfBatch(jobs, start, batchSize, weightOf)))
+  return slices
 }
 
 /** The first that fails is told; those behind it fail for no reason of their own, and nobody may be waiting for them. */
