@@ -2,17 +2,19 @@ import { stat } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
-import type { AnyJob } from '../job/define.ts'
+import { type AnyJob, isJob } from '../job/define.ts'
 
-/** Loads the job definitions that a module exports: by name, as its default, or in a list. */
+/** Loads the job definitions that a module exports: by name, as its default, in a list or in a plain object. */
 export async function loadJobs(module: string): Promise<AnyJob[]> {
   const path = pathOf(module)
   const found = await stat(path).catch(() => undefined)
   if (!found) throw invalid(path, 'there is no such file')
   if (found.isDirectory()) throw invalid(path, 'it is a folder; name the file in it')
-  const exported = await importFrom(path)
-  const jobs = [...new Set(Object.values(exported).flat())].filter(isJob)
-  if (jobs.length > 0) return jobs
+  const exported = Object.entries(await importFrom(path))
+  const problem = exported.map(([name, value]) => exportProblem(name, value)).find((one) => one !== undefined)
+  if (problem) throw invalid(path, `the export ${problem}`)
+  const jobs = exported.flatMap(([, value]) => jobsIn(value))
+  if (jobs.length > 0) return [...new Set(jobs)]
   throw invalid(path, 'it exports no job; export what defineJob returned, by name or in a default list')
 }
 
@@ -39,16 +41,52 @@ function isTypeScript(path: string): boolean {
   return ['.ts', '.mts', '.cts', '.tsx'].includes(extname(path))
 }
 
-// by shape, not by identity: the module may have brought a copy of Holdfast of its own
-function isJob(value: unknown): value is AnyJob {
-  if (typeof value !== 'object' || value === null) return false
-  const { kind, queue, stages } = value as Partial<AnyJob>
-  return (
-    typeof kind === 'string' &&
-    typeof queue === 'string' &&
-    Array.isArray(stages) &&
-    stages.every((stage) => typeof stage?.run === 'function')
-  )
+function jobsIn(value: unknown): AnyJob[] {
+  return isJob(value) ? [value] : membersOf(value).flatMap(([, member]) => (isJob(member) ? [member] : []))
+}
+
+/** The members of a list or a plain object, with the way to each. */
+function membersOf(value: unknown): [way: string, member: unknown][] {
+  if (Array.isArray(value)) return Array.from(value, (member, index) => [`[${index}]`, member])
+  return isPlain(value) ? Object.entries(value).map(([name, member]) => [`.${name}`, member]) : []
+}
+
+function isPlain(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+}
+
+/** Why an export can't be what its author meant, if so: a job that nobody works on would be missed only in production. */
+function exportProblem(name: string, value: unknown): string | undefined {
+  if (isJob(value)) return undefined
+  const members = membersOf(value)
+  if (!members.some(([, member]) => isJob(member))) return likenessProblem(name, value)
+  for (const [way, member] of members) {
+    if (isJob(member)) continue
+    const problem = likenessProblem(`${name}${way}`, member)
+    if (problem) return problem
+    if (Array.isArray(value))
+      return `${name}${way} is ${kindOfValue(member)}; every element of a list of jobs must be made by defineJob`
+  }
+  return undefined
+}
+
+function likenessProblem(name: string, value: unknown): string | undefined {
+  if (value instanceof Promise)
+    return `${name} is a promise; await it in the module (\`export const ${name} = await …\`)`
+  if (!isPlain(value)) return undefined
+  const { kind, run, stages } = value as Record<string, unknown>
+  if (typeof run !== 'function' && !(Array.isArray(stages) && stages.some(isStageLike))) return undefined
+  const fields = Object.keys(value).filter((key) => key !== 'kind')
+  const call = `defineJob(${typeof kind === 'string' ? JSON.stringify(kind) : '"…"'}, { ${fields.join(', ')}, … })`
+  return `${name} looks like a job, but defineJob did not make it: write ${call}`
+}
+
+function isStageLike(stage: unknown): boolean {
+  return typeof stage === 'object' && stage !== null && ('run' in stage || 'fanOut' in stage)
+}
+
+function kindOfValue(value: unknown): string {
+  return value === null || value === undefined ? String(value) : `a ${typeof value}`
 }
 
 function invalid(path: string, why: string, cause?: unknown): HoldfastError {

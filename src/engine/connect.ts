@@ -1,7 +1,7 @@
 import type { Owner } from '../barrier/owner.ts'
 import { type Config, type GivenSettings, readConfig } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
-import type { AnyJob } from '../job/define.ts'
+import { type AnyJob, isJob } from '../job/define.ts'
 import { startEmbedded } from '../store/embedded/embedded.ts'
 import { checkSchema, migrate } from '../store/migrate.ts'
 import { openStore, type Store } from '../store/store.ts'
@@ -28,12 +28,7 @@ export interface ConnectOptions extends GivenSettings {
 export async function connect(options: ConnectOptions): Promise<Holdfast> {
   const { embedded, jobs = [], migrate: wantsMigration, log: givenLog, supervisor, owners = {}, ...given } = options
   const config = readConfig(given)
-  const twice = jobs.map((job) => job.kind).find((kind, index, kinds) => kinds.indexOf(kind) !== index)
-  if (twice)
-    throw new HoldfastError(
-      'kind_invalid',
-      `Two kinds are named ${JSON.stringify(twice)}; each needs a name of its own.`,
-    )
+  checkJobs(jobs)
   const log = givenLog ?? makeLog(config.logLevel)
   const server = embedded === undefined && config.url ? undefined : await startServer(config, embedded, log)
   const url = server?.url ?? (config.url as string)
@@ -60,6 +55,17 @@ export async function connect(options: ConnectOptions): Promise<Holdfast> {
     await server?.stop()
     throw error
   }
+}
+
+function checkJobs(jobs: readonly AnyJob[]): void {
+  const odd = jobs.findIndex((job) => !isJob(job))
+  if (odd >= 0) throw new HoldfastError('kind_invalid', `jobs[${odd}] is not a job; pass what defineJob returned.`)
+  const twice = jobs.map((job) => job.kind).find((kind, index, kinds) => kinds.indexOf(kind) !== index)
+  if (twice)
+    throw new HoldfastError(
+      'kind_invalid',
+      `Two kinds are named ${JSON.stringify(twice)}; each needs a name of its own.`,
+    )
 }
 
 async function startServer(config: Config, embedded: string | true | undefined, log: Log) {

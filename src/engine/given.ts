@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/errors.ts'
-import { type AnyJob, isName } from '../job/define.ts'
+import { type AnyJob, isJob, isName } from '../job/define.ts'
 import { firstIdAt, type JobId, parseJobId } from '../job/id.ts'
 import { isState, type State } from '../job/machine.ts'
 import type { ListFilter } from './read.sql.ts'
@@ -23,7 +23,7 @@ export interface ListOptions {
 
 /** The definition, if it is one. */
 export function known<J extends AnyJob>(job: J): J {
-  if (typeof job === 'object' && job !== null && Array.isArray((job as AnyJob).stages)) return job
+  if (isJob(job)) return job
   throw new HoldfastError(
     'unknown_kind',
     `Submit takes what defineJob returned, not ${JSON.stringify(job) ?? String(job)}.`,

@@ -1,8 +1,11 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors/errors.ts'
-import { type Each, type FanOut, tolerateProblem } from './fan-out.ts'
+import type { FanOut } from './fan-out.ts'
 import type { JobId } from './id.ts'
 import type { Stored } from './stored.ts'
+import { definitionProblem } from './validate.ts'
+
+export { isName, isPriority, priorities } from './names.ts'
 
 /** Any schema library that speaks Standard Schema: Zod, Valibot, ArkType and others. */
 export type Schema<In = unknown, Out = unknown> = StandardSchemaV1<In, Out>
@@ -203,96 +206,22 @@ export function defineJob(
 ): AnyJob {
   const { input, queue = 'default', priority = 2, crashBudget, stages: given, ...alone } = definition
   const stages = given ? given.filter((stage) => stage !== undefined) : [{ ...alone, name: 'run' } as AnyStage]
-  const job = { kind, queue, priority, crashBudget, input, stages }
+  const job = { kind, queue, priority, crashBudget, input, stages, [brand]: true }
   const problem = definitionProblem(job)
   if (problem) throw new HoldfastError('kind_invalid', `Kind ${JSON.stringify(kind)} ${problem}`)
   return job
 }
 
-const nameShape = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$/
+/** Marks what `defineJob` made. Registered under its name, since the module with the jobs may bring a copy of Holdfast of its own. */
+const brand = Symbol.for('holdfast.job')
 
-/** Whether a word can name a kind, a queue, a stage or a tenant. */
-export function isName(word: unknown): word is string {
-  return typeof word === 'string' && nameShape.test(word)
+/** Whether `defineJob` made it, in this copy of Holdfast or another. */
+export function isJob(value: unknown): value is AnyJob {
+  return typeof value === 'object' && value !== null && brand in value
 }
-
-/** Whether a number can be a priority: 1 is served first, 4 last. */
-export function isPriority(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 4
-}
-
-/** Every priority, first served first. */
-export const priorities = [1, 2, 3, 4] as const
 
 /**
  * From so many lost workers on, a job is suspected of killing them, and a worker runs only one such job at a time: so a job that
  * does kill its workers spends its crash budget alone, and not that of all the jobs that were claimed along with it.
  */
 export const suspectCrashes = 2
-
-const nameRule = 'use up to 100 letters, digits, and any of _ . : -, beginning with a letter or digit'
-
-function definitionProblem(job: AnyJob): string | undefined {
-  if (!isName(job.kind)) return `has a name that cannot be used; ${nameRule}.`
-  if (!isName(job.queue)) return `has the queue ${JSON.stringify(job.queue)}; ${nameRule}.`
-  if (!isPriority(job.priority)) return `has priority ${job.priority}; use 1 (first) to 4 (last).`
-  if (
-    job.crashBudget !== undefined &&
-    !(Number.isInteger(job.crashBudget) && job.crashBudget >= 1 && job.crashBudget <= 1000)
-  )
-    return `has crashBudget ${job.crashBudget}; use a whole number from 1 to 1000.`
-  if (job.input !== undefined && typeof job.input?.['~standard']?.validate !== 'function')
-    return 'has an input that is no Standard Schema; pass a schema of Zod, Valibot, ArkType or the like.'
-  if (job.stages.length === 0) return 'has no stages; give it `run`, or `stages` with at least one.'
-  const names = job.stages.map((stage) => stage.name)
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice) return `has two stages named ${JSON.stringify(twice)}; each needs a name of its own.`
-  return job.stages.map(stageProblem).find((problem) => problem !== undefined)
-}
-
-function stageProblem(stage: AnyStage): string | undefined {
-  const where = `has a stage ${JSON.stringify(stage.name)}`
-  if (!isName(stage.name)) return `${where} whose name cannot be used; ${nameRule}.`
-  const shape = shapeProblem(stage)
-  if (shape) return `${where} ${shape}`
-  const rules = ruleProblem(stage) ?? (isRuled(stage.each) ? ruleProblem(stage.each, 'each.') : undefined)
-  return rules && `${where} ${rules}`
-}
-
-type Rules = Pick<AnyStage, 'retries' | 'timeoutMs' | 'backoff' | 'expiresMs'>
-
-function isRuled(each: AnyStage['each']): each is Each<unknown, unknown> {
-  return typeof each === 'object' && !('stages' in each)
-}
-
-function ruleProblem({ retries, backoff, ...times }: Rules, prefix = ''): string | undefined {
-  if (retries !== undefined && !(Number.isInteger(retries) && retries >= 0))
-    return `with ${prefix}retries ${retries}; use a whole number from 0.`
-  for (const name of ['timeoutMs', 'expiresMs'] as const) {
-    const ms = times[name]
-    if (ms !== undefined && !(Number.isFinite(ms) && ms > 0 && ms <= longestTimeoutMs))
-      return `with ${prefix}${name} ${ms}; use milliseconds from 1 to ${longestTimeoutMs} (24 days).`
-  }
-  for (const [name, value] of Object.entries(backoff ?? {}))
-    if (!(Number.isFinite(value) && value >= (name === 'factor' ? 1 : 0)))
-      return `with ${prefix}backoff.${name} ${value}; use a positive number.`
-  return undefined
-}
-
-function shapeProblem({ run, fanOut, each, join, tolerate }: AnyStage): string | undefined {
-  if (!run && !fanOut) return 'without a `run` function; give it `run`, or `fanOut` and `each`.'
-  if (run && (fanOut || each || join)) return 'with both `run` and a fan-out; it can be only one of them.'
-  for (const [name, handler] of Object.entries({ run, fanOut, join }))
-    if (handler !== undefined && typeof handler !== 'function') return `whose \`${name}\` is no function.`
-  if (fanOut && !isEach(each))
-    return 'that fans out without `each`: a function, { run, … }, or a kind made by defineJob.'
-  return tolerate === undefined ? undefined : tolerateProblem(tolerate)
-}
-
-function isEach(each: AnyStage['each']): boolean {
-  if (typeof each === 'function') return true
-  return typeof each === 'object' && each !== null && ('stages' in each || typeof each.run === 'function')
-}
-
-/** The longest time-out that a timer can hold. */
-const longestTimeoutMs = 2_000_000_000
