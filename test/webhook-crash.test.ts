@@ -173,3 +173,23 @@ test('a receiver that fails in every way sees every event id, always with the sa
   }
   await server[Symbol.asyncDispose]()
 })
+
+test('a sender whose clock is minutes ahead signs with the time of the database, and receivers accept it', async ({
+  open,
+  url,
+  query,
+}) => {
+  // in two seconds, by the right clock; by the clock of the sender, that was minutes ago
+  const later = new Date(Math.ceil(Date.now() / 1_000) * 1_000 + 2_000)
+  const server = await hook([{ status: 503, headers: { 'retry-after': later.toUTCString() } }, 200])
+  const hf = await open(near)
+  const { secret } = await hf.webhooks.create({ url: server.url, types: 'job.submitted' })
+  await startMember({ url, role: 'deliver', isAhead: true, settings: { ...settings, webhookBackoffBaseMs: 1 } })
+  await hf.submit(kinds.hold, null)
+  const received = await server.got(2)
+  for (const got of received) verify(secret, got)
+  await settled(hf, 'delivered')
+  expect(await query('select claimed_at >= $1 as has_waited from holdfast.delivery', [later])).toEqual([
+    { has_waited: true },
+  ])
+})

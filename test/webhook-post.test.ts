@@ -19,7 +19,7 @@ function poster({ allow = ['127.0.0.1/32'], ...options }: Partial<PosterOptions>
   const made = makePoster({ policy: makeAddressPolicy({ allow }), timeoutMs: ample, ...options })
   return {
     ...made,
-    to: (url: string, signal?: AbortSignal) => made.post({ url, headers, body }, signal),
+    to: (url: string, signal?: AbortSignal) => made.post({ url, headers, body, atMs: Date.now() }, signal),
     [Symbol.asyncDispose]: () => made.close(),
   }
 }
@@ -40,6 +40,7 @@ describe('what an answer means', () => {
         'webhook-signature': sign({ id: 'evt_1', timestamp, body: text, secrets: [secret] }),
       },
       body: text,
+      atMs: Date.now(),
     })
     expect(result).toEqual({ kind: 'delivered', status: 200, ms: expect.any(Number) })
     const [got] = server.received
@@ -309,7 +310,7 @@ describe('a post goes only where the policy lets it', () => {
   test('a header that HTTP does not allow is refused for good', async () => {
     await using server = await receiver((response) => response.end())
     await using one = poster()
-    const result = await one.post({ url: server.url, headers: { 'x-a': 'b\r\nc: d' }, body })
+    const result = await one.post({ url: server.url, headers: { 'x-a': 'b\r\nc: d' }, body, atMs: Date.now() })
     expect(result).toMatchObject({ kind: 'permanent' })
     expect(server.received).toEqual([])
   })

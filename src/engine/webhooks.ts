@@ -149,10 +149,11 @@ export function makeWebhooks({ store, deliverer }: EngineParts): Webhooks {
     async test(id, scope) {
       const [row] = await store.run(endpointSecrets, scopeOf(id, scope))
       if (!row) throw notFound(id)
-      const sample = sampleOf(id, row.tenant)
+      const sample = sampleOf(id, row)
       const secrets = [row.secret, row.old_secret].filter((secret) => secret !== null)
       const sending = { ...sample, url: row.url, headers: row.headers, secrets, trace: null }
-      return deliverer.poster().post(requestOf(sending, rules.key, deliverer.userAgent))
+      const { userAgent } = deliverer
+      return deliverer.poster().post(requestOf(sending, { key: rules.key, userAgent, atMs: row.now_ms }))
     },
   }
 }
@@ -167,7 +168,10 @@ function scopeOf(id: string, { tenant }: TenantScope = {}): EndpointScope {
   return { id: endpointId(id), tenant: textOf('tenant', tenant) }
 }
 
-function sampleOf(endpoint: string, tenant: string): { id: string; body: string } {
+function sampleOf(
+  endpoint: string,
+  { tenant, now_ms }: { tenant: string; now_ms: number },
+): { id: string; body: string } {
   const id = `evt_test_${randomUUID().replaceAll('-', '')}`
   const body = JSON.stringify({
     specversion: '1.0',
@@ -175,7 +179,7 @@ function sampleOf(endpoint: string, tenant: string): { id: string; body: string 
     source: '/holdfast',
     type: 'webhook.test',
     subject: endpoint,
-    time: new Date().toISOString(),
+    time: new Date(now_ms).toISOString(),
     datacontenttype: 'application/json',
     data: { job: null, tenant, result: null, error: null, details: { message: 'This is a test.' } },
   })

@@ -4,7 +4,7 @@ import { excerptOf, resultOf, retryAfterOf } from './answer.ts'
 const url = new URL('https://example.com/hooks?token=hunter2')
 const now = Date.UTC(2031, 0, 6, 12, 0, 0)
 const answered = (status: number, headers: Record<string, string> = {}, body = '') =>
-  resultOf({ url, status, headers, body: Buffer.from(body), ms: 7 })
+  resultOf({ url, status, headers, body: Buffer.from(body), ms: 7, atMs: now })
 
 test('every 2xx is delivered', () => {
   for (const status of [200, 201, 202, 204, 299]) expect(answered(status)).toEqual({ kind: 'delivered', status, ms: 7 })

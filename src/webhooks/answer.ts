@@ -17,10 +17,12 @@ export interface Answer {
   /** As much of the body as was read. */
   body: Buffer
   ms: number
+  /** When it came, in milliseconds since 1970. */
+  atMs: number
 }
 
 /** What an answer means for its delivery. The status decides, whatever became of the body. */
-export function resultOf({ url, status, headers, body, ms }: Answer): PostResult {
+export function resultOf({ url, status, headers, body, ms, atMs }: Answer): PostResult {
   if (status >= 200 && status < 300) return { kind: 'delivered', status, ms }
   const excerpt = excerptOf(body)
   const said = excerpt === undefined ? { status, ms } : { status, excerpt, ms }
@@ -28,7 +30,7 @@ export function resultOf({ url, status, headers, body, ms }: Answer): PostResult
     return { kind: 'permanent', reason: redirectSentence(url.href, headers.location), ...said }
   const reason = `The receiver answered ${status}.`
   if (status < 500 && !later.has(status)) return { kind: 'permanent', reason, ...said }
-  const retryAfterMs = retryAfterOf(headers['retry-after'], Date.now())
+  const retryAfterMs = retryAfterOf(headers['retry-after'], atMs)
   return retryAfterMs === undefined
     ? { kind: 'retry', reason, ...said }
     : { kind: 'retry', reason, retryAfterMs, ...said }

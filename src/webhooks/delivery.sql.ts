@@ -19,6 +19,8 @@ export interface ClaimedDelivery {
   old_secret: string | null
   trace: string | null
   is_off: boolean
+  /** The database's time at the claim, in milliseconds since 1970. */
+  now_ms: number
 }
 
 /**
@@ -102,7 +104,8 @@ export const claimDeliveries = statement<ClaimedDelivery>()(
   )
   select claimed.id, claimed.tries, claimed.failures, claimed.event_id, claimed.type, claimed.job_id, claimed.lane, claimed.body, claimed.endpoint_id,
     coalesce(endpoint.url, hook.url) as url, coalesce(endpoint.headers, hook.headers) as headers, coalesce(endpoint.secret, hook.secret) as secret,
-    case when endpoint.old_secret_until > now() then endpoint.old_secret end as old_secret, payload.trace, endpoint.disabled_at is not null as is_off
+    case when endpoint.old_secret_until > now() then endpoint.old_secret end as old_secret, payload.trace, endpoint.disabled_at is not null as is_off,
+    (date_part('epoch', now()) * 1000)::float8 as now_ms
   from claimed
   left join holdfast.endpoint on endpoint.id = claimed.endpoint_id
   left join lateral (

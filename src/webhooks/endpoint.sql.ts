@@ -71,10 +71,12 @@ export const endpointSecrets = statement<{
   tenant: string
   secret: string
   old_secret: string | null
+  now_ms: number
 }>()(
   'endpoint.secrets',
   (p: EndpointScope) => sql`
-  select url, headers, tenant, secret, case when old_secret_until > now() then old_secret end as old_secret
+  select url, headers, tenant, secret, case when old_secret_until > now() then old_secret end as old_secret,
+    (date_part('epoch', now()) * 1000)::float8 as now_ms
   from holdfast.endpoint
   where ${isIt(p)}`,
 )

@@ -35,6 +35,8 @@ export interface Post {
   url: string
   headers: Record<string, string>
   body: string
+  /** When it is sent, in milliseconds since 1970 by the clock of the database. */
+  atMs: number
 }
 
 /** Sends posts, and keeps connections for a few seconds. */
@@ -105,7 +107,7 @@ async function send(
     const url = checkWebhookUrl(post.url, policy)
     const answer = await untilOver(over.signal, ask(agentHere, url, post, over.signal))
     const body = await readUpTo(maxResponseBytes, answer.body)
-    return resultOf({ url, status: answer.statusCode, headers: answer.headers, body, ms: ms() })
+    return resultOf({ url, status: answer.statusCode, headers: answer.headers, body, ms: ms(), atMs: post.atMs + ms() })
   } catch (error) {
     signal?.throwIfAborted()
     if (error instanceof HoldfastError) return { kind: 'permanent', reason: error.message, ms: ms() }

@@ -13,9 +13,16 @@ export interface Sending {
   trace: string | null
 }
 
+/** Who sends, and when: milliseconds since 1970 by the clock of the database, since receivers reject a time that is minutes off. */
+export interface Signer {
+  key: Buffer | null
+  userAgent: string
+  atMs: number
+}
+
 /** The request of a sending. Signed anew for each try, over exactly the bytes that are sent; the time is that of the try. */
-export function requestOf(sending: Sending, key: Buffer | null, userAgent: string): Post {
-  const timestamp = Math.floor(Date.now() / 1_000)
+export function requestOf(sending: Sending, { key, userAgent, atMs }: Signer): Post {
+  const timestamp = Math.floor(atMs / 1_000)
   const secrets = sending.secrets.map((secret) => unseal(secret, key))
   const { id, url, body } = sending
   const ours = {
@@ -27,7 +34,7 @@ export function requestOf(sending: Sending, key: Buffer | null, userAgent: strin
     ...(sending.trace === null ? {} : { traceparent: sending.trace }),
   }
   // ours last: nobody overrides them, whatever a row holds
-  return { url, body, headers: { ...sending.headers, ...ours } }
+  return { url, body, atMs, headers: { ...sending.headers, ...ours } }
 }
 
 /** The sending of a delivery; a sentence if there is nobody to send it to. */

@@ -88,11 +88,11 @@ export function makeSender(parts: SenderParts): Sender {
     },
   })
 
-  async function carry(row: ClaimedDelivery): Promise<void> {
+  async function carry(row: ClaimedDelivery, clock: Clock): Promise<void> {
     lanes.begin(row.lane)
     let ms: number | null = null
     try {
-      const tried = await send(parts, row, leaving.signal)
+      const tried = await send(parts, row, clock, leaving.signal)
       ms = tried.ms
       await outcomes.add({ row, tried })
     } catch (error) {
@@ -109,8 +109,9 @@ export function makeSender(parts: SenderParts): Sender {
     const room = lanes.room()
     if (room.limit === 0) return parts.pollMs
     const rows = await store.run(claimDeliveries, { ...room, after, claimMs: parts.timeoutMs + claimSlackMs })
+    const heardMs = performance.now()
     for (const row of rows) {
-      const carried = carry(row)
+      const carried = carry(row, () => row.now_ms + performance.now() - heardMs)
       inFlight.add(carried)
       void carried.then(() => inFlight.delete(carried))
     }
@@ -149,14 +150,18 @@ export function makeSender(parts: SenderParts): Sender {
   }
 }
 
-async function send(parts: SenderParts, row: ClaimedDelivery, signal: AbortSignal): Promise<Tried> {
+/** The time by the clock of the database, as of a claim, and what has passed since. */
+type Clock = () => number
+
+async function send(parts: SenderParts, row: ClaimedDelivery, clock: Clock, signal: AbortSignal): Promise<Tried> {
   if (row.is_off) return failed(parts, row, 'permanent', switchedOff)
   const sending = sendingOf(row)
   if (typeof sending === 'string') return failed(parts, row, 'permanent', sending)
   const span = beginDelivery(row, sending.url)
   const traced = span ? { ...sending, trace: span.traceparent } : sending
   try {
-    const post = () => parts.poster.post(requestOf(traced, parts.key, parts.userAgent), signal)
+    const { key, userAgent } = parts
+    const post = () => parts.poster.post(requestOf(traced, { key, userAgent, atMs: clock() }), signal)
     const result = await (span ? span.run(post) : post())
     endDelivery(span, result)
     return triedOf(parts, row, result)
