@@ -131,6 +131,7 @@ export function makeGiven(store: Store, query: Query): Given {
           most,
           deadlinesMs: JSON.stringify({ [kind]: Array(stageCount).fill(60_000) }),
         }),
+        sessionId,
       ),
   }
   return given

@@ -151,7 +151,7 @@ test('a claim that commits after its session was ended is taken back', async ({ 
       most: 1,
       deadlinesMs: '{"sample":[60000]}',
     })
-    expect(rowsOf(claimed)).toMatchObject([{ id, attempt: 1 }])
+    expect(rowsOf(claimed, sessionId)).toMatchObject([{ id, attempt: 1 }])
     expect(await store.run(closeSession, { id: sessionId })).toHaveLength(1)
   })
   expect(await hf.get(id)).toMatchObject({ state: 'running', sessionId })

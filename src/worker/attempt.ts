@@ -18,7 +18,7 @@ export class AttemptAborted extends Error {
 
 /** One attempt in the hands of this worker. */
 export interface Attempt {
-  readonly fence: Fence
+  readonly fence: HeldFence
   readonly row: ClaimedRow
   readonly job: AnyJob
   readonly stage: AnyStage
@@ -33,6 +33,16 @@ export interface Attempt {
   span: Traced | null
   abort(reason: AbortReason, nowMs: number): void
   signal(): AbortSignal
+}
+
+/** A fence with the session that claimed the attempt. A late write is recorded under that one, whichever session the worker has by then. */
+export interface HeldFence extends Fence {
+  readonly sessionId: number
+}
+
+/** The fence of an attempt of this worker. */
+export function heldFenceOf({ id, attempt, sessionId }: ClaimedRow): HeldFence {
+  return { id: id as JobId, attempt, sessionId }
 }
 
 /** The fence of a claimed row. */
@@ -57,7 +67,7 @@ function allowanceOf(config: Config, rules: Pick<AnyStage, 'timeoutMs' | 'retrie
 
 /** A class, because there are tens of thousands a second: what they have in common is made once. */
 class HeldAttempt implements Attempt {
-  readonly fence: Fence
+  readonly fence: HeldFence
   readonly row: ClaimedRow
   readonly job: AnyJob
   readonly stage: AnyStage
@@ -71,7 +81,7 @@ class HeldAttempt implements Attempt {
   #controller: AbortController | undefined = undefined
 
   constructor(job: AnyJob, stage: AnyStage, row: ClaimedRow, allowance: Allowance) {
-    this.fence = fenceOf(row)
+    this.fence = heldFenceOf(row)
     this.row = row
     this.job = job
     this.stage = stage

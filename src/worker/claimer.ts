@@ -74,13 +74,14 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
   async function claim(statement: typeof claimJobs, most: number): Promise<number> {
     turns += 1
     isClaimInDoubt = true
+    const sessionId = session.id()
     const lots = await store.run(statement, {
-      sessionId: session.id(),
+      sessionId,
       lanes: rotated(lanes, turns),
       most,
       deadlinesMs,
     })
-    const rows = rowsOf(lots)
+    const rows = rowsOf(lots, sessionId)
     hands.take(rows)
     isClaimInDoubt = false
     return rows.length
@@ -100,9 +101,10 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
    */
   async function releaseUnheld(): Promise<void> {
     comparedAtMs = performance.now()
+    const sessionId = session.id()
     const held = hands.held()
-    const fences = await store.run(unheldAttempts, { sessionId: session.id(), ids: held.map(({ id }) => id) })
-    if (fences.length > 0) await store.run(releaseJobs, { fences, sessionId: session.id() })
+    const fences = await store.run(unheldAttempts, { sessionId, ids: held.map(({ id }) => id) })
+    if (fences.length > 0) await store.run(releaseJobs, { fences, sessionId })
     isClaimInDoubt = false
   }
 
@@ -119,8 +121,10 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
 
   async function askToBeWoken(isWanted: boolean): Promise<void> {
     if (isWakeWanted === isWanted) return
-    await store.run(wantWake, { id: session.id(), isWanted })
-    isWakeWanted = isWanted
+    const id = session.id()
+    await store.run(wantWake, { id, isWanted })
+    // the wish of a session that was replaced meanwhile is not that of its successor
+    if (session.id() === id) isWakeWanted = isWanted
   }
 
   const looking = loop({ turn, onError: options.onTrouble })

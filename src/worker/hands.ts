@@ -1,12 +1,11 @@
 import type { Config } from '../config/config.ts'
 import { messageOf } from '../errors/errors.ts'
 import { type AbortReason, type AnyJob, suspectCrashes } from '../job/define.ts'
-import type { Fence } from '../job/id.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
 import type { Settler } from '../settle/settle.ts'
 import { isPassing } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
-import { type Attempt, attemptMaker, fenceOf } from './attempt.ts'
+import { type Attempt, attemptMaker, type HeldFence, heldFenceOf } from './attempt.ts'
 import { failure, timeoutError } from './conclude.ts'
 import { type HandlerParts, runHandler } from './handler.ts'
 import type { ClaimedRow } from './lot.ts'
@@ -16,6 +15,7 @@ import { beginAttempt, endAttempt } from './span.ts'
 
 /** The attempts in the hands of a worker: those that wait for a free handler, and those that run. */
 export interface Hands {
+  /** Takes what was claimed. What was claimed for a session that this worker no longer has is given back. */
   take(rows: ClaimedRow[]): void
   /** How many more jobs to claim now. */
   room(): number
@@ -26,6 +26,8 @@ export interface Hands {
   abortLost(lost: { id: string; attempt: number; state: string | null }[]): void
   /** Gives back whatever waits for a handler. */
   releaseWaiting(): void
+  /** Gives back whatever waits and was claimed for another session than the present one. */
+  releaseForeign(): void
   /** Gives back whatever still runs, and takes no notice of what it returns later. */
   giveUp(): void
   /** The attempts that have run at least that long. */
@@ -33,7 +35,7 @@ export interface Hands {
   readonly running: number
   readonly waiting: number
   /** Everything that is held in the database in this worker's name: waiting, running, or on its way to be settled. */
-  held(): Fence[]
+  held(): HeldFence[]
   /** Whether one of them has lost several workers already. */
   readonly hasSuspect: boolean
   /** Resolves when no handler runs and nothing waits. */
@@ -52,6 +54,8 @@ export interface HandsOptions {
   onTrouble: (error: unknown) => void
   /** Whether the lease stands; without it nothing is started. */
   isLeaseHeld: () => boolean
+  /** The present session. */
+  sessionId: () => number
   /** There is room for more. */
   onRoom: () => void
 }
@@ -67,7 +71,7 @@ export function makeHands(options: HandsOptions): Hands {
   const handlerParts: HandlerParts = { config, store: options.store, reporter: reports }
   const makeAttempt = attemptMaker(config)
   const running = new Set<Attempt>()
-  const settling = new Map<Fence, ClaimedRow>()
+  const settling = new Map<HeldFence, ClaimedRow>()
   let waiting: Waiting[] = []
   let next = 0
   let emptied: (() => void)[] = []
@@ -128,7 +132,8 @@ export function makeHands(options: HandsOptions): Hands {
   }
 
   function write(attempt: Attempt, outcome: Outcome): void {
-    settler.put({ fence: attempt.fence, outcome }, (answer) =>
+    const { fence } = attempt
+    settler.put({ fence, outcome, sessionId: fence.sessionId }, (answer) =>
       answer instanceof Error ? settleRefused(attempt, outcome, answer) : wrote(attempt, outcome, answer),
     )
   }
@@ -178,18 +183,19 @@ export function makeHands(options: HandsOptions): Hands {
 
   function giveBack(rows: ClaimedRow[]): void {
     for (const row of rows) {
-      const fence = fenceOf(row)
+      const fence = heldFenceOf(row)
       settling.set(fence, row)
-      const released = settler.settle({ fence, outcome: { move: 'release' } }).catch(options.onTrouble)
+      const { sessionId } = row
+      const released = settler.settle({ fence, outcome: { move: 'release' }, sessionId }).catch(options.onTrouble)
       void released.then(() => settling.delete(fence))
     }
   }
 
-  function releaseWaiting(olderThanMs = Number.POSITIVE_INFINITY): void {
+  function releaseThose(isStale: (one: Waiting) => boolean): void {
     const kept: Waiting[] = []
     const stale: ClaimedRow[] = []
     for (const one of waiting.slice(next)) {
-      if (one.sinceMs < olderThanMs) stale.push(one.row)
+      if (isStale(one)) stale.push(one.row)
       else kept.push(one)
     }
     if (stale.length === 0) return
@@ -208,6 +214,8 @@ export function makeHands(options: HandsOptions): Hands {
 
   return {
     take(rows) {
+      // one claim has one session; if that was ended while the claim was under way, the rows are about to be given to others
+      if (rows[0] && rows[0].sessionId !== options.sessionId()) return giveBack(rows)
       const sinceMs = performance.now()
       for (const row of rows) waiting.push({ row, sinceMs })
       pump()
@@ -216,7 +224,7 @@ export function makeHands(options: HandsOptions): Hands {
     tick() {
       const nowMs = performance.now()
       for (const attempt of running) watch(attempt, nowMs)
-      releaseWaiting(nowMs - config.holdMs)
+      releaseThose(({ sinceMs }) => sinceMs < nowMs - config.holdMs)
     },
     abortAll(reason) {
       const nowMs = performance.now()
@@ -237,7 +245,11 @@ export function makeHands(options: HandsOptions): Hands {
         if (reason) attempt.abort(reason, nowMs)
       }
     },
-    releaseWaiting: () => releaseWaiting(),
+    releaseWaiting: () => releaseThose(() => true),
+    releaseForeign() {
+      const own = options.sessionId()
+      releaseThose(({ row }) => row.sessionId !== own)
+    },
     giveUp() {
       for (const attempt of running) end(attempt, { move: 'release' })
     },
@@ -246,7 +258,7 @@ export function makeHands(options: HandsOptions): Hands {
       return [...running].filter((attempt) => attempt.startedAtMs <= beforeMs)
     },
     held: () => [
-      ...waiting.slice(next).map(({ row }) => fenceOf(row)),
+      ...waiting.slice(next).map(({ row }) => heldFenceOf(row)),
       ...[...running].map(({ fence }) => fence),
       ...settling.keys(),
     ],

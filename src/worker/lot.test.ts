@@ -17,14 +17,13 @@ function lotOf(rows: { id: string; kind: string; tenant: string; numbers?: strin
 }
 
 test('the jobs of a lot are what most jobs are, unless it says otherwise', () => {
-  const rows = rowsOf([
-    lotOf([
-      { id: 'a', kind: 'k', tenant: 's', input: 'null' },
-      { id: 'b', kind: 'l', tenant: 't', input: '{"a": "b,c"}', numbers: '2,1,3,4,5,t' },
-    ]),
+  const lot = lotOf([
+    { id: 'a', kind: 'k', tenant: 's', input: 'null' },
+    { id: 'b', kind: 'l', tenant: 't', input: '{"a": "b,c"}', numbers: '2,1,3,4,5,t' },
   ])
+  const rows = rowsOf([lot], 7)
   const submittedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
-  const both = { priority: 2, submittedAtMs, outputs: null, trace: null }
+  const both = { sessionId: 7, priority: 2, submittedAtMs, outputs: null, trace: null }
   const first = { id: 'a', kind: 'k', tenant: 's', input: 'null', stage: 0, attempt: 1, failures: 0, crashes: 0 }
   const second = {
     id: 'b',
@@ -50,12 +49,12 @@ test('the urgent jobs of all lots come first, and equals stay in their order', (
     input: '1',
     numbers: `${priority},0,1,0,0,f`,
   })
-  const rows = rowsOf([lotOf([one('a', 3), one('b', 1)]), lotOf([one('c', 4)]), lotOf([one('d', 1)])])
+  const rows = rowsOf([lotOf([one('a', 3), one('b', 1)]), lotOf([one('c', 4)]), lotOf([one('d', 1)])], 7)
   expect(rows.map(({ id }) => id)).toEqual(['b', 'd', 'a', 'c'])
 })
 
 test('a job whose input is missing has none, and no lot is no job', () => {
   const lot = { ...lotOf([{ id: 'a', kind: 'k', tenant: 't', input: '' }]), inputs: null }
-  expect(rowsOf([lot])).toMatchObject([{ id: 'a', input: null }])
-  expect(rowsOf([])).toEqual([])
+  expect(rowsOf([lot], 7)).toMatchObject([{ id: 'a', input: null }])
+  expect(rowsOf([], 7)).toEqual([])
 })

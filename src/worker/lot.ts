@@ -3,6 +3,8 @@ import { type ClaimedLot, separator, usualPriority } from './claim.sql.ts'
 /** A claimed job. */
 export interface ClaimedRow {
   id: string
+  /** The session in whose name it was claimed. */
+  sessionId: number
   kind: string
   tenant: string
   priority: number
@@ -18,14 +20,16 @@ export interface ClaimedRow {
 }
 
 /** The jobs of these lots, urgent ones first, and among those the oldest: a claim answers in no order of its own. */
-export function rowsOf(lots: ClaimedLot[]): ClaimedRow[] {
-  return lots.flatMap(unpacked).sort((a, b) => a.priority - b.priority || (a.id < b.id ? -1 : 1))
+export function rowsOf(lots: ClaimedLot[], sessionId: number): ClaimedRow[] {
+  return lots
+    .flatMap((lot) => unpacked(lot, sessionId))
+    .sort((a, b) => a.priority - b.priority || (a.id < b.id ? -1 : 1))
 }
 
 // a time in seconds is a little off in its last digit
 const roundingMs = 0.001
 
-function unpacked(lot: ClaimedLot): ClaimedRow[] {
+function unpacked(lot: ClaimedLot, sessionId: number): ClaimedRow[] {
   const kinds = lot.kinds.split(separator)
   const tenants = lot.tenants.split(separator)
   const submitted = lot.submitted.split(separator)
@@ -35,6 +39,7 @@ function unpacked(lot: ClaimedLot): ClaimedRow[] {
   return ids.map((id, index) => {
     const row: ClaimedRow = {
       id,
+      sessionId,
       kind: kinds[index] as string,
       tenant: tenants[index] as string,
       priority: usualPriority,

@@ -1,10 +1,9 @@
 import { messageOf } from '../errors/errors.ts'
-import type { Fence } from '../job/id.ts'
 import { encodeStorable } from '../job/storable.ts'
 import { loop, type Service } from '../service/service.ts'
 import { isConnectionError } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
-import type { Attempt } from './attempt.ts'
+import type { Attempt, HeldFence } from './attempt.ts'
 import type { Reporter } from './handler.ts'
 import { reportProgress, writeLogs } from './report.sql.ts'
 
@@ -15,14 +14,14 @@ export interface Reports extends Reporter, Service {
 }
 
 interface Progress {
-  fence: Fence
+  fence: HeldFence
   done: number
   total: number | null
   note: string | null
 }
 
 interface LogLine {
-  fence: Fence
+  fence: HeldFence
   data: string
 }
 
@@ -33,7 +32,7 @@ const mostLinesPerAttempt = 1_000
 /** Makes the reports of a worker. */
 export function makeReports(options: {
   store: Store
-  onRefused: (fences: Fence[], write: string) => void
+  onRefused: (fences: HeldFence[], write: string) => void
   onTrouble: (error: unknown) => void
 }): Reports {
   const progress = new Map<Attempt, Progress>()
@@ -84,7 +83,7 @@ export function makeReports(options: {
     tellRefused(fences, rows, 'log')
   }
 
-  function tellRefused(fences: Fence[], rows: { id: string; attempt: number }[], write: string): void {
+  function tellRefused(fences: HeldFence[], rows: { id: string; attempt: number }[], write: string): void {
     // by attempt, for a lost one and its successor may report from one worker
     const written = new Set(rows.map(({ id, attempt }) => `${id} ${attempt}`))
     const refused = fences.filter(

@@ -15,7 +15,7 @@ import type { Outcome } from '../settle/outcome.ts'
 import { recordRefusals } from '../settle/settle.sql.ts'
 import { makeSettler } from '../settle/settle.ts'
 import type { Store } from '../store/store.ts'
-import type { Attempt } from './attempt.ts'
+import type { Attempt, HeldFence } from './attempt.ts'
 import { lostAttempts, registerKinds } from './claim.sql.ts'
 import { makeClaimer } from './claimer.ts'
 import { makeHands } from './hands.ts'
@@ -84,7 +84,10 @@ export function makeWorker(options: WorkerOptions): Worker {
       hands.releaseWaiting()
     },
     onRefused: () => refusedAside(hands.held(), 'heartbeat'),
-    onHeld: () => claimer.sessionHeld(),
+    onHeld: () => {
+      hands.releaseForeign()
+      claimer.sessionHeld()
+    },
     onTrouble: (message) => news.trouble(new Error(`heartbeat: ${message}`)),
   })
 
@@ -93,10 +96,13 @@ export function makeWorker(options: WorkerOptions): Worker {
     watcher.wake()
   }
   /** A refused write that is no outcome; those of outcomes are recorded where they are written. */
-  const refusedAside = (fences: Fence[], write: string) => {
+  const refusedAside = (fences: HeldFence[], write: string) => {
     if (fences.length === 0) return
     refused(fences, write)
-    store.run(recordRefusals, { fences, sessionId: session.id(), write }).catch(news.trouble)
+    for (const sessionId of new Set(fences.map((fence) => fence.sessionId))) {
+      const own = fences.filter((fence) => fence.sessionId === sessionId)
+      store.run(recordRefusals, { fences: own, sessionId, write }).catch(news.trouble)
+    }
   }
   const settler = makeSettler({
     store,
@@ -117,6 +123,7 @@ export function makeWorker(options: WorkerOptions): Worker {
     onSettled,
     onTrouble: news.trouble,
     isLeaseHeld: session.isHeld,
+    sessionId: session.id,
     onRoom: () => claimer.roomCame(),
   })
   const watcher = loop({ turn: watch, onError: news.trouble })

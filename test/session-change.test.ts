@@ -1,0 +1,73 @@
+import { defineJob } from 'holdfast'
+import pg from 'pg'
+import { expect, gate, test, until } from './fixtures.ts'
+import { isHeldBack } from './hold.ts'
+
+const turnstile = 4_711
+/** Holds a claim between its look at the session and its commit, until the test lets go of the lock. */
+const holdClaims = `
+  create function public.hold_claim() returns trigger language plpgsql as $$
+  begin
+    if new.state = 'running' then perform pg_advisory_xact_lock_shared(${turnstile}); end if;
+    return new;
+  end $$;
+  create trigger hold_claim before update on holdfast.live_job for each row execute function public.hold_claim()`
+
+test('jobs that a claim brings after its session was replaced are given back, not started', async ({
+  open,
+  url,
+  pool,
+  query,
+}) => {
+  const started: { id: string; attempt: number }[] = []
+  const plain = defineJob('plain', { run: ({ job, attempt }) => void started.push({ id: job.id, attempt }) })
+  await query(holdClaims)
+  const gatekeeper = new pg.Client(url)
+  await gatekeeper.connect()
+  await gatekeeper.query('select pg_advisory_lock($1)', [turnstile])
+  const hf = await open({ jobs: [plain], heartbeatMs: 100 })
+  const handles = await hf.submitMany(
+    plain,
+    Array.from({ length: 5 }, () => ({ input: null })),
+  )
+  const working = await hf.work()
+  const before = working.sessionId()
+  await until(() => isHeldBack(pool, 'job.claim'), 'the claim is under way')
+  await query(`update holdfast.session set ended_at = now(), ended_by = 'test' where id = $1`, [before])
+  await until(() => working.sessionId() !== before, 'the worker has another session')
+  await gatekeeper.end()
+  await Promise.all(handles.map((handle) => handle.result({ timeout: 15_000 })))
+  expect(started.map(({ attempt }) => attempt)).toEqual([2, 2, 2, 2, 2])
+  const late = await query('select distinct session_id::int from holdfast.event where attempt = 1')
+  expect(late).toEqual([{ session_id: before }])
+})
+
+test('a write that comes after its session was replaced is recorded under the session that claimed the attempt', async ({
+  open,
+  query,
+}) => {
+  const begun = gate()
+  const finish = gate()
+  const late = defineJob('late', {
+    run: async ({ attempt, log, progress }) => {
+      if (attempt > 1) return
+      begun.open()
+      await finish.promise
+      progress(1)
+      log('from the session before')
+    },
+  })
+  const hf = await open({ jobs: [late], heartbeatMs: 100 })
+  const working = await hf.work()
+  const before = working.sessionId()
+  const handle = await hf.submit(late, null)
+  await begun.promise
+  await query(`update holdfast.session set ended_at = now(), ended_by = 'test' where id = $1`, [before])
+  await until(() => working.sessionId() !== before, 'the worker has another session')
+  await handle.result({ timeout: 15_000 })
+  finish.open()
+  const writes = ['finish', 'heartbeat', 'log', 'progress']
+  await until(async () => (await query('select from holdfast.refusal')).length >= writes.length, 'they are refused')
+  const refusals = await query('select write, session_id::int, attempt from holdfast.refusal order by write')
+  expect(refusals).toEqual(writes.map((write) => ({ write, session_id: before, attempt: 1 })))
+})
