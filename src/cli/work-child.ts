@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
+import type { Working } from '../engine/work.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
+import { within } from '../service/service.ts'
 import type { ChildNews } from './child.ts'
 import { codeOf } from './failure.ts'
 import { loadJobs } from './load-jobs.ts'
@@ -29,20 +31,38 @@ async function workUnderSupervisor(module: string, flags: { databaseEndsToo?: tr
   process.on('disconnect', () => (flags.databaseEndsToo ? process.exit(1) : ending.abort()))
   // whoever read our lines may be gone; that is no reason to drop jobs
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  const hf = await startWork(module)
-  if (!hf) return
-  await ended
-  await hf.close()
+  const started = await startWork(module)
+  if (!started) return
+  const failure = await Promise.race([ended, started.working.ended])
+  if (failure) await leave(started.hf)
+  await started.hf.close()
 }
 
-async function startWork(module: string): Promise<Holdfast | undefined> {
+// what a failed worker could not put away by then is taken back by its supervisor
+const longestGoodbyeMs = 5_000
+
+/** Ends a process whose worker has failed, so that its supervisor replaces it. */
+async function leave(hf: Holdfast): Promise<never> {
+  await within(
+    longestGoodbyeMs,
+    hf.close().catch(() => {}),
+  )
+  process.exit(1)
+}
+
+interface Started {
+  hf: Holdfast
+  working: Working
+}
+
+async function startWork(module: string): Promise<Started | undefined> {
   let hf: Holdfast | undefined
   try {
     const jobs = await loadJobs(module)
     hf = await connect({ jobs, supervisor: process.env[supervisorVariable] ?? '' })
     const working = await hf.work()
     await tell({ news: 'ready', session: working.sessionId() })
-    return hf
+    return { hf, working }
   } catch (error) {
     await hf?.close()
     await tell({ news: 'failed', code: codeOf(error), message: messageOf(error) })

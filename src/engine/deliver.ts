@@ -116,7 +116,11 @@ export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wa
 }
 
 /** Runs webhooks beside something: they begin after it and end after it, so that its last events are still planned. */
-export function alongside<S extends Service>(main: S, deliverer: Deliverer, isWanted: boolean): S {
+export function alongside<S extends Service & { ended?: Promise<unknown> }>(
+  main: S,
+  deliverer: Deliverer,
+  isWanted: boolean,
+): S {
   if (!isWanted) return main
   const share = deliverer.share()
   let stopping: Promise<void> | undefined
@@ -125,6 +129,7 @@ export function alongside<S extends Service>(main: S, deliverer: Deliverer, isWa
     async start() {
       await main.start()
       await share.start()
+      void main.ended?.then(() => share.stop())
     },
     stop() {
       stopping ??= main.stop().then(() => share.stop())

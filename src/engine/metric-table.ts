@@ -19,6 +19,16 @@ export const metricTable = {
     labels: [],
     help: 'Times the lease could not be confirmed and all attempts were aborted.',
   },
+  holdfast_heartbeat_deaths_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Heartbeat threads of this process that died and were replaced.',
+  },
+  holdfast_worker_failures_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Workers of this process that stopped because they could not keep a heartbeat.',
+  },
   holdfast_revivals_total: {
     type: 'counter',
     labels: ['orphan', 'rung'],

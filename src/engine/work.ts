@@ -22,6 +22,11 @@ export interface Working {
   sessionId(): number
   /** Claims no more, lets handlers finish within their grace, gives back the rest. */
   stop(): Promise<void>
+  /**
+   * Resolves when it no longer works: with nothing once it was stopped, or with the error as soon as it failed. A worker that failed stops
+   * by itself, and its reaper with it; its process should be replaced.
+   */
+  readonly ended: Promise<HoldfastError | undefined>
 }
 
 /** The version of this program. */
@@ -29,7 +34,7 @@ export const version: string = JSON.parse(readFileSync(new URL('../../package.js
 
 /** Makes a worker with a reaper beside it. `start` answers once it claims. */
 export function makeWorking(parts: EngineParts, options: WorkOptions, onSettled: () => void): Working & Service {
-  const { log, jobs } = parts
+  const { log, jobs, metrics } = parts
   if (jobs.length === 0)
     throw new HoldfastError('kind_invalid', 'There is nothing to work on: pass the kinds to connect({ jobs: [...] }).')
   const config = readConfig({ ...parts.config, ...options }, {})
@@ -41,14 +46,30 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onSettled:
     jobs,
     supervisor: parts.supervisor,
     version,
-    news: workerNews(parts, onSettled),
+    news: { ...workerNews(parts, onSettled), failed },
   })
   const reaper = makeEngineReaper(parts)
   let stopping: Promise<void> | undefined
+  let end: (error?: HoldfastError) => void = () => {}
+  const ended = new Promise<HoldfastError | undefined>((resolve) => {
+    end = resolve
+  })
+
+  /** Worker and reaper live and die together: a process that can't keep a session must not go on leading either. */
+  function failed(error: HoldfastError): void {
+    log.error({ err: error }, 'the worker has failed; it stops, and its reaper with it')
+    metrics.add('holdfast_worker_failures_total')
+    end(error)
+    stopping ??= Promise.all([reaper.stop(), worker.halt()]).then(() => {})
+    stopping.catch((err) => log.error({ err }, 'the failed worker could not stop in good order'))
+  }
+
   return {
     sessionId: worker.sessionId,
+    ended,
     async start() {
       await worker.start()
+      if (stopping) throw new HoldfastError('not_running', 'The worker was stopped while it started.')
       await reaper.start()
       const bounds = ladder(config).map(({ rung, boundMs }) => `${rung}: ${boundMs} ms`)
       const facts = { session: worker.sessionId(), boundMs: boundOf(config), ladder: bounds }
@@ -57,12 +78,16 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onSettled:
     stop() {
       // the reaper outlives the drain: a long last job must not leave the clockwork to chance
       stopping ??= worker.stop().then(() => reaper.stop())
+      stopping.then(
+        () => end(),
+        () => {},
+      )
       return stopping
     },
   }
 }
 
-function workerNews({ log, metrics }: EngineParts, onSettled: () => void): WorkerNews {
+function workerNews({ log, metrics }: EngineParts, onSettled: () => void): Omit<WorkerNews, 'failed'> {
   return {
     settled(attempt, outcome) {
       metrics.add('holdfast_settled_total', { kind: attempt.job.kind, outcome: outcome.move })
@@ -78,6 +103,10 @@ function workerNews({ log, metrics }: EngineParts, onSettled: () => void): Worke
     doubted() {
       metrics.add('holdfast_lease_doubts_total')
       log.warn({}, 'the lease could not be confirmed in time; all attempts were aborted')
+    },
+    threadDied(why) {
+      metrics.add('holdfast_heartbeat_deaths_total')
+      log.error({ reason: why }, 'the heartbeat thread died; another one takes over')
     },
     trouble(error) {
       if (isConnectionError(error)) log.warn({ reason: messageOf(error) }, 'the database is out of reach; trying again')

@@ -56,6 +56,10 @@ export const errorCodes = {
     status: 410,
     meaning: 'The session was ended, and all its attempts were given away; open a new one.',
   },
+  worker_failed: {
+    status: 500,
+    meaning: 'The worker of this process could not keep its heartbeat, so it stopped; replace the process.',
+  },
   config_invalid: { status: 500, meaning: 'A setting, or the relation of two settings, is wrong.' },
   database_unreachable: { status: 503, meaning: 'The database cannot be reached or refuses us.' },
   database_unsupported: { status: 500, meaning: 'The database server is too old.' },

@@ -7,33 +7,15 @@ import { parentPort, workerData } from 'node:worker_threads'
 import pg from 'pg'
 import { connectionOptions, drop } from '../store/connection.ts'
 import { type Runner, runnerIn } from '../store/store.ts'
-import { beat, closeSession, lockSession, openSession, type SessionFacts } from './session.sql.ts'
-
-/** What the thread is started with. */
-export interface HeartbeatTask {
-  url: string
-  isPooled: boolean
-  heartbeatMs: number
-  /** How long the main thread may take to abort its handlers. */
-  abortMarginMs: number
-  facts: SessionFacts
-}
-
-/** What the thread tells. Times are of the monotonic clock that all threads share. */
-export type HeartbeatNews =
-  | { news: 'opened'; id: number; sentAtMs: number }
-  | { news: 'confirmed'; id: number; sentAtMs: number }
-  | { news: 'cut' }
-  | { news: 'ended'; id: number }
-  | { news: 'trouble'; message: string }
-  | { news: 'closed' }
+import { connectMs, type HeartbeatNews, type HeartbeatTask, patienceMs } from './heartbeat-task.ts'
+import { beat, closeSession, lockSession, openSession } from './session.sql.ts'
 
 const task = workerData as HeartbeatTask
 const port = parentPort as NonNullable<typeof parentPort>
 const tell = (news: HeartbeatNews) => port.postMessage(news)
 const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
 
-let sessionId: number | undefined
+let sessionId = task.sessionId ?? undefined
 let isStopping = false
 let wake: () => void = () => {}
 
@@ -62,6 +44,7 @@ async function liveOn(client: pg.Client): Promise<void> {
   let isLocked = false
   while (!isStopping) {
     const startedAtMs = monotonicMs()
+    tell({ news: 'turned' })
     isLocked = await Promise.race([beatOnce(runner, isLocked), broken])
     await Promise.race([nap(Math.max(0, task.heartbeatMs - (monotonicMs() - startedAtMs))), broken])
   }
@@ -89,21 +72,20 @@ async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
 }
 
 async function takeLock(runner: Runner, id: number): Promise<boolean> {
+  tell({ news: 'turned' })
   const [lock] = await runner.run(lockSession, { id })
+  tell({ news: 'turned' })
   return lock?.is_locked === true
 }
-
-// an answer that is still out by then may mean that the server has dropped us, and the lock with us, without our seeing it: the main thread
-// has to hear of it while it still has the time to abort
-const patienceMs = Math.max(500, task.facts.lostAfterMs - task.abortMarginMs - task.heartbeatMs)
 
 async function main(): Promise<void> {
   let failures = 0
   while (!isStopping) {
+    tell({ news: 'turned' })
     const client = new pg.Client({
       ...connectionOptions(task.url),
-      connectionTimeoutMillis: 2_000,
-      query_timeout: patienceMs,
+      connectionTimeoutMillis: connectMs,
+      query_timeout: patienceMs(task),
     })
     let holdsLock = false
     const noteLoss = () => {

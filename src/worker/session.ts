@@ -9,11 +9,11 @@
  *   died, the new server knows that it never held the lock, and waits for the lease.
  * So this side aborts `abortMarginMs` before the window that applies. A process too frozen to do even that is fenced.
  */
-import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { Service } from '../service/service.ts'
-import type { HeartbeatNews, HeartbeatTask } from './heartbeat-thread.ts'
+import { Heartbeat } from './heartbeat.ts'
+import type { HeartbeatNews } from './heartbeat-task.ts'
 import type { SessionFacts } from './session.sql.ts'
 
 /** The lease of this process over all its attempts. */
@@ -22,6 +22,8 @@ export interface Session extends Service {
   id(): number
   /** Whether the lease certainly stands, by this process's own monotonic clock. */
   isHeld(): boolean
+  /** How long the heartbeat thread has given no sign of life, whatever the database does. */
+  quietMs(): number
 }
 
 /** What a session needs. */
@@ -37,6 +39,10 @@ export interface SessionOptions {
   /** The lease stands (again); a fresh session id means that all earlier attempts are lost. */
   onHeld: (id: number) => void
   onTrouble: (message: string) => void
+  /** The heartbeat thread died; another one follows. */
+  onThreadDied: (why: string) => void
+  /** There is no heartbeat any more, and there will be none: this worker has to end. */
+  onFailed: (error: HoldfastError) => void
 }
 
 const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
@@ -44,13 +50,13 @@ const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
 /** Makes the session of this process. `start` resolves once the database has confirmed it. */
 export function makeSession(options: SessionOptions): Session {
   const { config } = options
-  let thread: Worker | undefined
   let id: number | undefined
+  let openedId: number | null = null
   let confirmedAtMs = Number.NEGATIVE_INFINITY
   let isCut = false
   let isHeld = false
   let timer: NodeJS.Timeout | undefined
-  let closed: Promise<void> | undefined
+  let starting: Promise<void> | undefined
   let firstHeld: (() => void) | undefined
   let neverHeld: ((error: Error) => void) | undefined
 
@@ -77,7 +83,14 @@ export function makeSession(options: SessionOptions): Session {
     options.onDoubt()
   }
 
+  /** The connection of the heartbeat is cut, or about to be. */
+  function cut(): void {
+    isCut = true
+    check()
+  }
+
   function hear(news: HeartbeatNews): void {
+    if (news.news === 'opened') openedId = news.id
     if (news.news === 'confirmed') {
       id = news.id
       confirmedAtMs = news.sentAtMs
@@ -88,56 +101,60 @@ export function makeSession(options: SessionOptions): Session {
       options.onHeld(id)
       firstHeld?.()
     }
-    if (news.news === 'cut') {
-      isCut = true
-      check()
-    }
+    if (news.news === 'cut') cut()
     if (news.news === 'ended') {
+      openedId = null
       options.onRefused()
       doubt()
     }
     if (news.news === 'trouble') options.onTrouble(news.message)
   }
 
-  function begin(): Promise<void> {
-    const task: HeartbeatTask = {
+  const heartbeat = new Heartbeat({
+    task: {
       url: options.url,
       isPooled: options.isPooled,
       heartbeatMs: config.heartbeatMs,
       abortMarginMs: config.abortMarginMs,
       facts: { ...options.facts, leaseMs: config.leaseMs, lostAfterMs: config.lostAfterMs },
-    }
-    const running = new Worker(new URL('./heartbeat-thread.js', import.meta.url), { workerData: task })
-    thread = running
-    running.on('message', hear)
-    closed = new Promise((resolve) => running.once('exit', () => resolve()))
-    return new Promise((resolve, reject) => {
+    },
+    sessionId: () => openedId,
+    onNews: hear,
+    onLost: (why) => {
+      cut()
+      options.onThreadDied(why)
+    },
+    onFailed: (error) => {
+      // no later heartbeat can be confirmed, so nothing is gained by waiting for the end of the lease
+      doubt()
+      neverHeld?.(error)
+      options.onFailed(error)
+    },
+  })
+
+  function begin(): Promise<void> {
+    const held = new Promise<void>((resolve, reject) => {
       firstHeld = resolve
       neverHeld = reject
-      running.once('error', (error) => {
-        isCut = true
-        doubt()
-        reject(error)
-      })
     })
+    heartbeat.start()
+    return held
   }
 
   return {
     id: () => id ?? 0,
     isHeld: () => isHeld && heldForMs() > 0,
-    async start() {
-      if (!thread) await begin()
+    quietMs: () => heartbeat.quietMs(),
+    start() {
+      starting ??= begin()
+      return starting
     },
     async stop() {
-      if (!thread) return
-      thread.postMessage('stop')
+      if (!starting) return
       neverHeld?.(new HoldfastError('not_running', 'The session was ended before the database had confirmed it.'))
-      const late = setTimeout(() => void thread?.terminate(), 3_000)
-      await closed
-      clearTimeout(late)
+      await heartbeat.stop()
       clearTimeout(timer)
       isHeld = false
-      thread = undefined
     },
   }
 }

@@ -30,6 +30,10 @@ export interface WorkerNews {
   refused(fences: Fence[], write: string): void
   /** The lease is in doubt: all attempts were aborted. */
   doubted(): void
+  /** The heartbeat thread died; another one follows. */
+  threadDied(why: string): void
+  /** This worker can't go on. Whoever owns it has to stop it, and what runs beside it. */
+  failed(error: HoldfastError): void
   trouble(error: unknown): void
 }
 
@@ -51,6 +55,8 @@ export interface Worker extends Service {
   sessionId(): number
   /** How many handlers run at this moment. */
   running(): number
+  /** Stops without letting handlers finish: for a worker that has lost its session for good. */
+  halt(): Promise<void>
 }
 
 const tickMs = 50
@@ -89,6 +95,8 @@ export function makeWorker(options: WorkerOptions): Worker {
       claimer.sessionHeld()
     },
     onTrouble: (message) => news.trouble(new Error(`heartbeat: ${message}`)),
+    onThreadDied: news.threadDied,
+    onFailed: news.failed,
   })
 
   const refused = (fences: Fence[], write: string) => {
@@ -173,10 +181,10 @@ export function makeWorker(options: WorkerOptions): Worker {
   }
 
   /** Claims no more, lets handlers finish within their grace, gives back the rest, and only then lets go of the lease. */
-  async function stop(): Promise<void> {
+  async function stop(drainMs: number): Promise<void> {
     await Promise.all([claimer.stop(), bus.stop()])
     hands.releaseWaiting()
-    await within(config.drainMs, hands.empty())
+    await within(drainMs, hands.empty())
     hands.abortAll('shutdown')
     await within(Math.min(1_000, config.drainMs), hands.empty())
     hands.giveUp()
@@ -195,7 +203,11 @@ export function makeWorker(options: WorkerOptions): Worker {
   return {
     start,
     stop: () => {
-      stopping ??= stop()
+      stopping ??= stop(config.drainMs)
+      return stopping
+    },
+    halt: () => {
+      stopping ??= stop(0)
       return stopping
     },
     sessionId: session.id,

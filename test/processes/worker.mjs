@@ -42,6 +42,7 @@ const stubborn = defineJob('stubborn', {
 const hf = await connect({ ...JSON.parse(process.argv[2]), jobs: [blocking, patient, stubborn] })
 const working = await hf.work()
 tell({ session: working.sessionId() })
+void working.ended.then((error) => error && tell({ failed: error.code, message: error.message }))
 process.on('SIGTERM', async () => {
   tell({ stopping: true })
   await hf.close()

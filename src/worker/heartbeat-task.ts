@@ -1,0 +1,39 @@
+import type { SessionFacts } from './session.sql.ts'
+
+/** What a heartbeat thread is started with. */
+export interface HeartbeatTask {
+  url: string
+  isPooled: boolean
+  heartbeatMs: number
+  /** How long the main thread may take to abort its handlers. */
+  abortMarginMs: number
+  /** The session of the thread that died before this one; null to open one. */
+  sessionId: number | null
+  facts: SessionFacts
+}
+
+/** What a heartbeat thread tells. Times are of the monotonic clock that all threads share. */
+export type HeartbeatNews =
+  | { news: 'turned' }
+  | { news: 'opened'; id: number; sentAtMs: number }
+  | { news: 'confirmed'; id: number; sentAtMs: number }
+  | { news: 'cut' }
+  | { news: 'ended'; id: number }
+  | { news: 'trouble'; message: string }
+  | { news: 'closed' }
+
+/** How long the thread waits for a connection. */
+export const connectMs = 2_000
+
+/**
+ * How long the thread waits for an answer. One that is still out by then may mean that the server has dropped us, and the lock with us,
+ * without our seeing it: the main thread has to hear of it while it still has the time to abort.
+ */
+export function patienceMs(task: Omit<HeartbeatTask, 'sessionId'>): number {
+  return Math.max(500, task.facts.lostAfterMs - task.abortMarginMs - task.heartbeatMs)
+}
+
+/** The longest that a healthy thread is silent: it tells each time before it waits. */
+export function longestStepMs(task: Omit<HeartbeatTask, 'sessionId'>): number {
+  return Math.max(connectMs, patienceMs(task), task.heartbeatMs, task.abortMarginMs)
+}
