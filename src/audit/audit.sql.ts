@@ -1,4 +1,4 @@
-import { allMoves, announces, type MoveName, moves, states } from '../job/machine.ts'
+import { allMoves, announces, isEnding, type MoveName, moves } from '../job/machine.ts'
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
 import { type AuditScope, check, past } from './check.sql.ts'
 import { ownedChecks } from './owned.sql.ts'
@@ -13,7 +13,6 @@ function typesOf(pick: (move: MoveName) => boolean): Sql {
   )
 }
 
-const isEnding = (move: MoveName) => moves[move].to.every((state) => states[state].isFinal)
 /** The events that end a job. */
 const finalEvents = typesOf(isEnding)
 /** The events that end an attempt, each at most once; a cancel ends a job, whatever its attempt. */

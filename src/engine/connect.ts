@@ -42,6 +42,7 @@ export async function connect(options: ConnectOptions): Promise<Holdfast> {
       store,
       // one for each owner, whose barriers are marked one after the other, and one for those whose owner is not known here
       aside: openStore({ ...access, poolSize: Object.keys(owners).length + 1 }),
+      waits: openStore({ ...access, poolSize: 1 }),
       owners,
       url,
       config,

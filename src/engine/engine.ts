@@ -26,7 +26,8 @@ import { pauseQueue, stateOf } from './read.sql.ts'
 import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
 import { makeEngineRemote } from './remote.ts'
-import { makeResults } from './results.ts'
+import { Results } from './results.ts'
+import { makeRunning } from './running.ts'
 import { makeScrape } from './scrape.ts'
 import { inSubmit, type Trace } from './span.ts'
 import { makeWebhooks, type Webhooks } from './webhooks.ts'
@@ -99,6 +100,8 @@ export interface EngineParts {
   store: Store
   /** Connections of their own for those who wait for other systems in a transaction. */
   aside: Store
+  /** A connection of its own for those who wait for results. */
+  waits: Store
   owners: Readonly<Record<string, Owner>>
   url: string
   config: Config
@@ -129,10 +132,10 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   const { store, config, log } = parts
   const submitter = makeSubmitter(store, config.batchSize)
   const { idle: arrivalsDone, ...barrier } = makeBarriers(parts)
-  const results = makeResults(store, (error) => log.warn({ err: error }, 'could not look for results'))
-  const { stop: stopRemote, ...remote } = makeEngineRemote(parts, () => results.nudge())
-  const working = new Set<{ stop(): Promise<void> }>()
-  const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, store, results })
+  const results = new Results(parts.waits, (error) => log.warn({ err: error }, 'could not look for results'))
+  const { stop: stopRemote, ...remote } = makeEngineRemote(parts, (id) => results.settled(id))
+  const running = makeRunning()
+  const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, results })
 
   function prepareOne(
     job: AnyJob,
@@ -219,30 +222,17 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     )
   }
 
-  /** Known before it runs, so that a close in the middle of its start stops it too. */
-  async function begin<S extends Service>(service: S): Promise<S> {
-    if (closing) throw new HoldfastError('not_running', 'This Holdfast was closed.')
-    working.add(service)
-    try {
-      await service.start()
-      return service
-    } catch (error) {
-      await service.stop()
-      throw error
-    }
-  }
-
   async function close(): Promise<void> {
-    await Promise.all([stopRemote(), ...[...working].map((one) => one.stop())])
+    await Promise.all([stopRemote(), running.stop()])
     await Promise.all([submitter.idle(), arrivalsDone()])
     await results.stop()
     await deliverer.close()
-    await Promise.all([store.close(), parts.aside.close()])
+    await Promise.all([store.close(), parts.aside.close(), parts.waits.close()])
     await parts.stopServer()
   }
 
   let closing: Promise<void> | undefined
-  const events = makeEvents(parts, begin)
+  const events = makeEvents(parts, running.begin)
   const reads = makeReads(parts)
   const webhooks = makeWebhooks(parts)
   return {
@@ -264,6 +254,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
       const reason = textOf('reason', options.reason)
       const [cancelled] = await store.run(cancelJobs, { ids: [jobId], tenant, reason })
       if (!cancelled) await explainNothing(jobId, 'cancel', tenant)
+      results.settled(jobId)
       if (cancelled?.skipped) await store.run(cancelJobs, { ids: cancelled.skipped, tenant, reason })
     },
     async redo(id, options = {}) {
@@ -277,16 +268,16 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     pauseQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: true })),
     resumeQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: false })),
     async work(options = {}) {
-      return begin(
+      return running.begin(
         alongside(
-          makeWorking(parts, options, () => results.nudge()),
+          makeWorking(parts, options, (id) => results.settled(id)),
           deliverer,
           config.webhooks,
         ),
       )
     },
-    reap: () => begin(alongside(makeEngineReaper(parts), deliverer, config.webhooks)),
-    deliver: () => begin(deliverer.share()),
+    reap: () => running.begin(alongside(makeEngineReaper(parts), deliverer, config.webhooks)),
+    deliver: () => running.begin(deliverer.share()),
     audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
     reclaim: (child) => reclaimChild(parts, child),
     ready: () => checkSchema(store),

@@ -1,9 +1,7 @@
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
-import type { Store } from '../store/store.ts'
 import type { Result } from './job.ts'
-import { stateOf } from './read.sql.ts'
 import type { Ending, Results } from './results.ts'
 
 /** What a submit answers: the job's id, and a way to wait for its result. */
@@ -13,28 +11,21 @@ export interface Handle<J extends AnyJob> {
   readonly isNew: boolean
   /**
    * Waits until the job is final and answers its result. Throws job_failed, job_cancelled, or result_timeout (the job
-   * goes on).
+   * goes on). All waits of a process share one connection and look together, so tens of thousands may wait at once.
    */
   result(options?: { timeout?: number; signal?: AbortSignal }): Promise<Result<J>>
 }
 
 /** Makes the handle of a job. */
-export function makeHandle<J extends AnyJob>(parts: {
-  id: JobId
-  isNew: boolean
-  store: Store
-  results: Results
-}): Handle<J> {
-  const { id, isNew, store, results } = parts
+export function makeHandle<J extends AnyJob>(parts: { id: JobId; isNew: boolean; results: Results }): Handle<J> {
+  const { id, isNew, results } = parts
   return {
     id,
     isNew,
     async result({ timeout, signal } = {}) {
       if (timeout !== undefined && !(timeout >= 0))
         throw new HoldfastError('option_invalid', `The option timeout must be milliseconds from 0, not ${timeout}.`)
-      const [exists] = await store.run(stateOf, { ids: [id], tenant: null })
-      if (!exists) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
-      return resultOf<J>(await results.wait(id, timeout, signal))
+      return resultOf<J>(await results.wait(id, { timeoutMs: timeout, signal }))
     },
   }
 }

@@ -130,25 +130,6 @@ export const jobTimeline = statement<EventRow>()(
   limit ${p.limit}`,
 )
 
-/** Which of these jobs are final, and how they ended. */
-export const finalOf = statement<{
-  id: string
-  state: string
-  stage: number
-  error: { code: string; message: string } | null
-  outputs: { name: string; stage: number; output: unknown }[]
-}>()(
-  'job.final',
-  (p: { ids: string[] }) => sql`
-  select job.id, job.state, job.stage, job.error, coalesce((
-    select json_agg(json_build_object('name', output.name, 'stage', output.stage, 'output', output.output) order by output.stage)
-    from holdfast.stage_output as output
-    where output.job_id = job.id
-  ), '[]') as outputs
-  from holdfast.finished_job as job
-  where job.id = any(${p.ids}::uuid[])`,
-)
-
 /** Where a job stands; nothing if there is no such job. */
 export const stateOf = statement<{ id: string; state: string; tenant: string }>()(
   'job.state',

@@ -1,28 +1,30 @@
 import { messageOf } from '../errors/errors.ts'
+import type { JobId } from '../job/id.ts'
+import { isEnding } from '../job/machine.ts'
 import { isConnectionError } from '../store/connection.ts'
 import { makeRemote, type Remote } from '../worker/remote.ts'
 import type { RemoteNews } from '../worker/remote-settle.ts'
 import type { EngineParts } from './engine.ts'
-import { version } from './work.ts'
+import { type OnEnded, version } from './work.ts'
 
-/** Makes what serves remote workers; `onSettled` hears of outcomes, for whoever waits for one in this process. */
-export function makeEngineRemote(parts: EngineParts, onSettled: () => void): Remote & { stop(): Promise<void> } {
+/** Makes what serves remote workers; `onEnded` hears of jobs that end, for whoever waits for one in this process. */
+export function makeEngineRemote(parts: EngineParts, onEnded: OnEnded): Remote & { stop(): Promise<void> } {
   const { store, url, config } = parts
-  return makeRemote({ store, url, config, version, news: remoteNews(parts, onSettled) })
+  return makeRemote({ store, url, config, version, news: remoteNews(parts, onEnded) })
 }
 
 const mostKinds = 200
 /** No kind can be called this. */
 const otherKinds = '(other)'
 
-function remoteNews({ log, metrics }: EngineParts, onSettled: () => void): RemoteNews {
+function remoteNews({ log, metrics }: EngineParts, onEnded: OnEnded): RemoteNews {
   const kinds = new Set<string>()
   /** Whoever has a key may make up kinds, and each is remembered by us and by whoever collects. */
   const nameOf = (kind: string) => (kinds.size < mostKinds || kinds.has(kind) ? kinds.add(kind) && kind : otherKinds)
   return {
-    settled(kind, outcome) {
+    settled({ id, kind }, outcome) {
       metrics.add('holdfast_settled_total', { kind: nameOf(kind), outcome: outcome.move })
-      onSettled()
+      if (isEnding(outcome.move)) onEnded(id as JobId)
     },
     refused(fences, write) {
       metrics.add('holdfast_refused_writes_total', { write }, fences.length)

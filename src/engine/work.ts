@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { readConfig } from '../config/config.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
+import type { JobId } from '../job/id.ts'
+import { isEnding } from '../job/machine.ts'
 import { boundOf, ladder } from '../reaper/bound.ts'
 import type { Service } from '../service/service.ts'
 import { isConnectionError } from '../store/connection.ts'
@@ -29,11 +31,14 @@ export interface Working {
   readonly ended: Promise<HoldfastError | undefined>
 }
 
+/** Told of each job that has ended in this process. */
+export type OnEnded = (id: JobId) => void
+
 /** The version of this program. */
 export const version: string = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
 
 /** Makes a worker with a reaper beside it. `start` answers once it claims. */
-export function makeWorking(parts: EngineParts, options: WorkOptions, onSettled: () => void): Working & Service {
+export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: OnEnded): Working & Service {
   const { log, jobs, metrics } = parts
   if (jobs.length === 0)
     throw new HoldfastError('kind_invalid', 'There is nothing to work on: pass the kinds to connect({ jobs: [...] }).')
@@ -46,7 +51,7 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onSettled:
     jobs,
     supervisor: parts.supervisor,
     version,
-    news: { ...workerNews(parts, onSettled), failed },
+    news: { ...workerNews(parts, onEnded), failed },
   })
   const reaper = makeEngineReaper(parts)
   let stopping: Promise<void> | undefined
@@ -87,11 +92,11 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onSettled:
   }
 }
 
-function workerNews({ log, metrics }: EngineParts, onSettled: () => void): Omit<WorkerNews, 'failed'> {
+function workerNews({ log, metrics }: EngineParts, onEnded: OnEnded): Omit<WorkerNews, 'failed'> {
   return {
     settled(attempt, outcome) {
       metrics.add('holdfast_settled_total', { kind: attempt.job.kind, outcome: outcome.move })
-      onSettled()
+      if (isEnding(outcome.move)) onEnded(attempt.fence.id)
     },
     refused(fences, write) {
       metrics.add('holdfast_refused_writes_total', { write }, fences.length)

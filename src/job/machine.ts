@@ -182,6 +182,11 @@ export function leadsTo(move: MoveName): readonly State[] {
   return moves[move].to
 }
 
+/** Whether a job that makes this move has ended, whichever of its ends it comes to. */
+export function isEnding(move: MoveName): boolean {
+  return leadsTo(move).every(isFinal)
+}
+
 /** The event type that announces a move; null for a move that is not announced. */
 export function announces(move: MoveName): EventType | null {
   return moves[move].announces

@@ -1,0 +1,35 @@
+import { sql, statement } from '../store/sql.ts'
+
+/** How a job ended; without a state, it is there and has not ended. Without outputs, they are too large to come with those of the others. */
+export interface EndingRow {
+  id: string
+  state: string | null
+  stage: number | null
+  error: { code: string; message: string } | null
+  outputs: { name: string; stage: number; output: unknown }[] | null
+}
+
+/** Which of these jobs are final, and how they ended; and which of those that nobody has seen yet are there at all. */
+export const endingsOf = statement<EndingRow>()(
+  'job.endings',
+  (p: { ids: string[]; unseen: string[]; mostBytes: number }) => sql`
+  select job.id, job.state, job.stage, job.error, case when job.bytes_before <= ${p.mostBytes}::bigint then coalesce((
+    select json_agg(json_build_object('name', output.name, 'stage', output.stage, 'output', output.output) order by output.stage)
+    from holdfast.stage_output as output
+    where output.job_id = job.id
+  ), '[]') end as outputs
+  from (
+    select job.id, job.state, job.stage, job.error, sum(stored.bytes) over (order by job.id) - stored.bytes as bytes_before
+    from holdfast.finished_job as job
+    cross join lateral (
+      select coalesce(sum(pg_column_size(output.output)), 0) as bytes
+      from holdfast.stage_output as output
+      where output.job_id = job.id
+    ) as stored
+    where job.id = any(${p.ids}::uuid[])
+  ) as job
+  union all
+  select live.id, null, null, null, null
+  from holdfast.live_job as live
+  where live.id = any(${p.unseen}::uuid[])`,
+)

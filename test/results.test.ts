@@ -1,0 +1,98 @@
+import { defineJob } from 'holdfast'
+import pg from 'pg'
+import { z } from 'zod'
+import { expect, gate, test, until } from './fixtures.ts'
+import { makeWire } from './wire.ts'
+
+const echo = defineJob('echo', { input: z.number(), run: ({ input }) => input })
+
+test('twenty thousand waits at once are answered, in groups, while the worker of their process goes on', {
+  timeout: 120_000,
+}, async ({ url, open }) => {
+  const count = 20_000
+  const wire = await makeWire(url)
+  const hf = await open({ url: wire.url, jobs: [echo], concurrency: 50 })
+  const handles = await hf.submitMany(
+    echo,
+    Array.from({ length: count }, (_, index) => ({ input: index })),
+  )
+  const results = Promise.all(handles.map((handle) => handle.result()))
+  await hf.work()
+  expect((await results).map(({ output }) => output)).toEqual(handles.map((_, index) => index))
+  const looks = wire.statements.filter((name) => /^job\.(state|final|endings)$/.test(name))
+  console.log(`${count} waits: ${looks.length} statements`)
+  expect(looks.length).toBeLessThan(count / 20)
+})
+
+test('waits that get no answer from the database take no connection from submits, and get no error for waiting', async ({
+  url,
+  open,
+  query,
+}) => {
+  const warnings: string[] = []
+  const warn = (_facts: object, text: string) => void warnings.push(text)
+  const log = { debug: () => {}, info: () => {}, warn, error: () => {} }
+  const hf = await open({ jobs: [echo], statementTimeoutMs: 1_000, log })
+  const handles = await hf.submitMany(
+    echo,
+    Array.from({ length: 100 }, (_, index) => ({ input: index })),
+  )
+  const stranger = new pg.Client(url)
+  await stranger.connect()
+  await stranger.query('begin; lock table holdfast.finished_job in access exclusive mode')
+  const results = Promise.allSettled(handles.map((handle) => handle.result()))
+  const isBlocked = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+  await until(async () => (await query(isBlocked)).length > 0, 'a look waits')
+  await hf.submit(echo, 1)
+  await until(() => warnings.includes('could not look for results'), 'the look was given up')
+  await stranger.query('rollback')
+  await stranger.end()
+  await hf.work()
+  const told = await results
+  expect(told.filter(({ status }) => status === 'rejected')).toEqual([])
+})
+
+test('a settle wakes whoever waits for that job, and nobody else', async ({ url, open }) => {
+  const wire = await makeWire(url)
+  const done = gate()
+  const ran: number[] = []
+  const slow = defineJob('slow', { run: () => done.promise.then(() => 'slow') })
+  const note = defineJob('note', { input: z.number(), run: ({ input }) => void ran.push(input) })
+  const hf = await open({ url: wire.url, jobs: [slow, note], concurrency: 5 })
+  await hf.work()
+  const sinceMs = performance.now()
+  const result = (await hf.submit(slow, null)).result()
+  for (let index = 0; index < 300; index++) {
+    await hf.submit(note, index)
+    await until(() => ran.length > index)
+  }
+  const looks = wire.statements.filter((name) => /^job\.(final|endings)$/.test(name)).length
+  const tookMs = performance.now() - sinceMs
+  console.log(`300 settles beside a wait: ${looks} looks in ${Math.round(tookMs)} ms`)
+  // by its age it is looked for about thirty times in the first two seconds, then twice a second
+  expect(looks).toBeLessThan(40 + tookMs / 400)
+  done.open()
+  expect(await result).toMatchObject({ output: 'slow' })
+})
+
+test('a wait of no time at all tells what is there', async ({ open }) => {
+  const hf = await open({ jobs: [echo] })
+  const { id } = await hf.submit(echo, 7)
+  await expect(hf.handle(id).result({ timeout: 0 })).rejects.toMatchObject({ code: 'result_timeout' })
+  await hf.work()
+  await hf.handle(id).result()
+  expect(await hf.handle(id).result({ timeout: 0 })).toMatchObject({ output: 7 })
+})
+
+test('results that are too large to travel together come one after the other', async ({ open, query }) => {
+  const large = defineJob('large', { run: () => Array.from({ length: 50_000 }, () => Math.random()) })
+  const hf = await open({ jobs: [large] })
+  const handles = await hf.submitMany(
+    large,
+    Array.from({ length: 12 }, () => ({ input: null })),
+  )
+  await hf.work()
+  await until(async () => (await query('select from holdfast.finished_job')).length === 12, 'all have ended', 50_000)
+  const ended = await Promise.all(handles.map((handle) => handle.result()))
+  expect(ended.map(({ output }) => (output as number[]).length)).toEqual(handles.map(() => 50_000))
+})
