@@ -172,7 +172,7 @@ test('however many leaders sweep at once, each orphan is moved once', async ({ g
   expect(told).toEqual({ revivals: 40, jobs: 40 })
 })
 
-test('a sweep that fails rolls back and drops its own connection, and the loop goes on', async ({
+test('a sweep that fails rolls back and keeps its connection, and the loop goes on', async ({
   given,
   open,
   query,
@@ -191,15 +191,12 @@ test('a sweep that fails rolls back and drops its own connection, and the loop g
   const reaping = await hf.reap()
   const troubles = () =>
     told.filter(({ facts }) => facts.duty === 'endSessions').map(({ facts }) => String(facts.reason))
-  await until(() => troubles().length >= 3, 'the loop goes on although its sweeps fail')
+  await until(() => troubles().length >= 12, 'the loop goes on although its sweeps fail')
   expect(await query('select from holdfast.session where ended_at is not null')).toEqual([])
   expect(reaping.term()).toBe(1)
   const backends = [...new Set(troubles().map((reason) => Number(/backend (\d+)/.exec(reason)?.[1])))]
-  expect(backends.length).toBeGreaterThanOrEqual(3)
-  await until(
-    async () => (await query('select from pg_stat_activity where pid = any($1)', [backends.slice(0, 3)])).length === 0,
-    'the connections of the failed sweeps are gone',
-  )
+  expect(backends.length).toBeLessThanOrEqual(5)
+  expect(await query('select from pg_stat_activity where pid = any($1)', [backends])).toHaveLength(backends.length)
   await query('drop trigger planted on holdfast.session')
   await until(async () => (await reader.get(orphan.id))?.state === 'queued', 'the next sweep succeeds')
 })

@@ -29,7 +29,7 @@ export const settings = {
     default: 15_000,
     min: 100,
     max: day,
-    about: 'How long an answer of the database may take before its connection is given up.',
+    about: 'How long a statement may take before it is cancelled in the database.',
   },
   processes: { type: 'whole', default: 2, min: 1, max: 64, about: 'Worker processes that `dev` and `work` start.' },
   concurrency: {

@@ -118,8 +118,8 @@ function tellTrouble({ log, metrics }: EngineParts, error: unknown, duty: string
 }
 
 /** Whatever a duty found, moved or not: an orphan that cannot be moved is the one that grows old. */
-function orphansOf({ revived, quarantined, failed }: DutyReport): { lost_ms: number }[] {
-  return [...revived, ...quarantined, ...failed]
+function orphansOf({ revived, quarantined, failed, held }: DutyReport): { lost_ms: number }[] {
+  return [...revived, ...quarantined, ...failed, ...held]
 }
 
 function tellReport(parts: EngineParts, report: DutyReport): void {
@@ -136,6 +136,11 @@ function tellReport(parts: EngineParts, report: DutyReport): void {
     const names = isBarrier ? { barrier: id, ...(orphan ? { orphan } : {}) } : { job: id }
     log.error({ ...names, reason: messageOf(error) }, 'an orphan could not be moved')
   }
+  for (const { id, isBarrier } of report.held)
+    log.debug(
+      { [isBarrier ? 'barrier' : 'job']: id },
+      'an orphan is locked by another transaction; the next sweep tries again',
+    )
   for (const { isError, ...facts } of report.skipped)
     log[isError ? 'error' : 'debug'](facts, 'a barrier was left as it is')
   for (const { isError, message, facts } of report.notes) log[isError ? 'error' : 'info'](facts, message)

@@ -1,6 +1,7 @@
+import type { Statement } from '../store/sql.ts'
 import type { Runner } from '../store/store.ts'
 import { barrierDuties } from './barrier-duties.ts'
-import { oneByOne } from './one-by-one.ts'
+import { moveEach } from './move-each.ts'
 import type { OrphanName } from './orphans.ts'
 import { ownedDuties } from './owned-duties.ts'
 import { report } from './report.ts'
@@ -20,7 +21,11 @@ export interface Healed {
 }
 
 /** An orphan that could not be moved on, and why. */
-export type FailedRow = Pick<OrphanRow, 'id' | 'lost_ms'> & { error: unknown; orphan?: OrphanName; isBarrier?: true }
+export type FailedRow = Pick<OrphanRow, 'id' | 'lost_ms'> & {
+  error: unknown
+  orphan?: OrphanName
+  isBarrier?: true
+}
 
 /** A barrier that was left as it is, and why: nothing failed. */
 export interface Skipped {
@@ -47,6 +52,8 @@ export interface DutyReport {
   healed: Healed[]
   /** Rows that could not be moved, each with its reason; they do not stop the others. */
   failed: FailedRow[]
+  /** Rows that another transaction holds: nothing is wrong with them, and the next sweep tries again. */
+  held: FailedRow[]
   /** What was looked at and left alone. */
   skipped: Skipped[]
   notes: Note[]
@@ -83,7 +90,7 @@ function reviving(name: string, find: typeof findAbandoned): Duty {
     async run(store) {
       const found = await store.run(find, { limit: batch, offset: stepOver })
       const done = await moveOn(store, found)
-      stepOver = found.length === batch ? stepOver + done.failed.length : 0
+      stepOver = found.length === batch ? stepOver + done.failed.length + done.held.length : 0
       return done
     },
   }
@@ -121,19 +128,27 @@ export const duties: readonly Duty[] = makeDuties()
 
 /** Revives what was found, or quarantines what has spent its crash budget. */
 export async function moveOn(store: Runner, found: OrphanRow[]): Promise<DutyReport> {
-  const spent = await moveEach(
+  const move = (orphans: OrphanRow[], statement: Statement<{ orphans: OrphanRow[] }, { id: string }>) =>
+    moveEach(
+      store,
+      orphans,
+      (runner, some) => runner.run(statement, { orphans: some }),
+      ({ id }) => id,
+    )
+  const spent = await move(
     found.filter((row) => row.is_spent),
-    (orphans) => store.run(quarantineJobs, { orphans }),
+    quarantineJobs,
   )
-  const others = await moveEach(
+  const others = await move(
     found.filter((row) => !row.is_spent),
-    (orphans) => store.run(reviveJobs, { orphans }),
+    reviveJobs,
   )
   const named = (rows: OrphanRow[]) => rows.map((row) => ({ ...row, orphan: classOf(row) }))
   return report({
     revived: named(others.moved),
     quarantined: named(spent.moved),
     failed: [...spent.failed, ...others.failed],
+    held: [...spent.held, ...others.held],
     // only what moved counts: rows that always fail must not keep the sweep spinning
     isFull: found.length === batch && spent.moved.length + others.moved.length > 0,
   })
@@ -144,15 +159,4 @@ function classOf({ rung, stage }: OrphanRow): OrphanName {
   if (rung === 'session row gone') return 'session-row-gone'
   if (rung === 'itself') return 'claimed-by-ended-session'
   return stage > 0 ? 'later-stage-dead-session' : 'running-dead-session'
-}
-
-interface Moved {
-  moved: OrphanRow[]
-  failed: FailedRow[]
-}
-
-async function moveEach(rows: OrphanRow[], move: (rows: OrphanRow[]) => Promise<{ id: string }[]>): Promise<Moved> {
-  const { done, failed } = await oneByOne(rows, (some) => move([...some]))
-  const ids = new Set(done.map(({ id }) => id))
-  return { moved: rows.filter(({ id }) => ids.has(id)), failed }
 }

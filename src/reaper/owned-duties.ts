@@ -10,7 +10,7 @@ import {
 import { isComplete } from '../job/fan-out.ts'
 import type { Runner } from '../store/store.ts'
 import type { Duty, DutyReport, Healed } from './duties.ts'
-import { oneByOne } from './one-by-one.ts'
+import { moveEach } from './move-each.ts'
 import { report } from './report.ts'
 
 const batch = 200
@@ -38,7 +38,9 @@ const expireUnowned: Duty = {
   async run(store) {
     const found = await store.run(findUnowned, { limit: batch })
     const compared = await compare(store, found)
-    const { done, failed } = await oneByOne(found, (rows) => store.run(closeUnowned, { ids: rows.map(({ id }) => id) }))
+    const { done, failed, held } = await moveEach(store, found, (runner, rows) =>
+      runner.run(closeUnowned, { ids: rows.map(({ id }) => id) }),
+    )
     const closed = done.map(
       (row): Healed => ({
         barrier: row.id,
@@ -50,6 +52,7 @@ const expireUnowned: Duty = {
     return report({
       healed,
       failed: [...compared.failed, ...failed.map((row) => ({ ...row, isBarrier: true as const }))],
+      held: [...compared.held, ...held.map((row) => ({ ...row, isBarrier: true as const }))],
       isFull: found.length === batch && healed.length > 0,
     })
   },
@@ -69,10 +72,13 @@ export const ownedDuties: readonly Duty[] = [fireDrained, expireUnowned, recount
 
 /** Compares barriers with their ledgers: counts are put right, and what is complete is fired. */
 export async function compare(store: Runner, found: readonly { id: string; lost_ms: number }[]): Promise<DutyReport> {
-  const { done, failed } = await oneByOne(found, (rows) => store.run(compareOwned, { ids: rows.map(({ id }) => id) }))
+  const { done, failed, held } = await moveEach(store, found, (runner, rows) =>
+    runner.run(compareOwned, { ids: rows.map(({ id }) => id) }),
+  )
   return report({
     healed: done.flatMap((row) => healedOf(row) ?? []),
     failed: failed.map((row) => ({ ...row, isBarrier: true })),
+    held: held.map((row) => ({ ...row, isBarrier: true })),
   })
 }
 

@@ -85,7 +85,8 @@ async function expireOne(
   signal: AbortSignal,
 ): Promise<DutyReport> {
   const compared = await compare(store, [row])
-  if (compared.failed.length > 0 || compared.healed.some(({ job }) => job !== undefined)) return compared
+  if (compared.failed.length + compared.held.length > 0 || compared.healed.some(({ job }) => job !== undefined))
+    return compared
   const told = await settle({ store, owner, row, timeoutMs, signal })
   return { ...told, healed: [...compared.healed, ...told.healed] }
 }

@@ -9,6 +9,7 @@ export function report(part: Partial<DutyReport>): DutyReport {
     stranded: [],
     healed: [],
     failed: [],
+    held: [],
     skipped: [],
     notes: [],
     isFull: false,

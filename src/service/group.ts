@@ -10,6 +10,15 @@ export interface Group<Item, Answer> {
   readonly size: number
 }
 
+/** An answer that comes later than those of the others: nobody waits for it but whoever asked. */
+export class Late<Answer> {
+  readonly answer: Promise<Answer>
+
+  constructor(answer: Promise<Answer>) {
+    this.answer = answer
+  }
+}
+
 /** The most bytes in one write: more might not fit into a text, nor into the time for an answer. */
 export const mostWeight = 16 * 1024 * 1024
 
@@ -45,10 +54,11 @@ export function group<Item, Answer>(options: {
   lanes: number
   /** How many bytes an item is, more or less: those that are too heavy together do not travel together. */
   weightOf?: (item: Item) => number
-  write: (items: Item[]) => Promise<Answer[]>
+  write: (items: Item[]) => Promise<(Answer | Late<Answer>)[]>
 }): Group<Item, Answer> {
   const waiting: Waiting<Item, Answer>[] = []
   let underWay = 0
+  let lateCount = 0
   let itemsUnderWay = 0
   let isScheduled = false
   let idlers: (() => void)[] = []
@@ -74,14 +84,38 @@ export function group<Item, Answer>(options: {
 
   async function carry(batch: Waiting<Item, Answer>[]): Promise<void> {
     const tell = await options.write(batch.map(({ item }) => item)).then(
-      (answers) => (one: Waiting<Item, Answer>, index: number) => one.resolve(answers[index] as Answer),
+      (answers) => (one: Waiting<Item, Answer>, index: number) => tellOne(one, answers[index] as Answer | Late<Answer>),
       (error) => (one: Waiting<Item, Answer>) => one.reject(error),
     )
     for (const [index, one] of batch.entries()) guarded(() => tell(one, index))
     underWay -= 1
     itemsUnderWay -= batch.length
     if (waiting.length > 0) return schedule()
-    if (underWay > 0) return
+    tellIdle()
+  }
+
+  function tellOne(one: Waiting<Item, Answer>, answer: Answer | Late<Answer>): void {
+    if (answer instanceof Late) void tellLate(one, answer)
+    else one.resolve(answer)
+  }
+
+  async function tellLate(one: Waiting<Item, Answer>, late: Late<Answer>): Promise<void> {
+    lateCount += 1
+    const tell = await late.answer.then(
+      (answer) => () => one.resolve(answer),
+      (error) => () => one.reject(error),
+    )
+    guarded(tell)
+    lateCount -= 1
+    tellIdle()
+  }
+
+  function isIdle(): boolean {
+    return waiting.length + underWay + lateCount === 0
+  }
+
+  function tellIdle(): void {
+    if (!isIdle()) return
     const free = idlers
     idlers = []
     for (const resolve of free) resolve()
@@ -95,9 +129,9 @@ export function group<Item, Answer>(options: {
   return {
     put,
     add: (item) => new Promise((resolve, reject) => put(item, resolve, reject)),
-    idle: () => (waiting.length + underWay === 0 ? Promise.resolve() : new Promise((resolve) => idlers.push(resolve))),
+    idle: () => (isIdle() ? Promise.resolve() : new Promise((resolve) => idlers.push(resolve))),
     get size() {
-      return waiting.length + itemsUnderWay
+      return waiting.length + itemsUnderWay + lateCount
     },
   }
 }

@@ -71,9 +71,30 @@ export function isRetryable(error: unknown): boolean {
   return /^40(001|P01)$/.test(details(error).code ?? '')
 }
 
+/** Whether the server was told to stop the statement, by its own limit or by whoever waited for it. */
+export function isCancelled(error: unknown): boolean {
+  return details(error).code === '57014'
+}
+
+/** Whether the statement did not get what it needed in time: a lock that another transaction holds, or the time to end. */
+export function isHeldUp(error: unknown): boolean {
+  return isRetryable(error) || /^(55P03|57014)$/.test(details(error).code ?? '')
+}
+
+/** Whether a row is in the way that has the id of one to be inserted into that table. */
+export function isTaken(error: unknown, constraint: string): boolean {
+  const cause = error instanceof HoldfastError ? error.cause : error
+  return details(error).code === '23505' && (cause as { constraint?: unknown } | null)?.constraint === constraint
+}
+
 /** Whether an error says nothing against the statement itself: the wire broke, or the server lacks a lock, time, space or memory for a while. */
 export function isPassing(error: unknown): boolean {
-  return isConnectionError(error) || isRetryable(error) || /^(55P03|57014|53|58)/.test(details(error).code ?? '')
+  return isConnectionError(error) || isHeldUp(error) || isOutOfResources(error)
+}
+
+/** Whether the server lacks space, memory or a file: no statement's fault. */
+export function isOutOfResources(error: unknown): boolean {
+  return /^(53|58)/.test(details(error).code ?? '')
 }
 
 function details(error: unknown): { code: string | undefined; message: string } {

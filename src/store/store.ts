@@ -1,17 +1,36 @@
 import pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
-import { connectionOptions, describe, isRetryable } from './connection.ts'
+import { answered, type Bounded, isCancelPending } from './answer.ts'
+import { connectionOptions, describe, isConnectionError, isRetryable } from './connection.ts'
 import { type Statement, textOf } from './sql.ts'
 
 /** Runs statements: on a connection of the pool, inside one transaction, or inside a transaction that the caller owns. */
 export interface Runner {
-  run<P, Row>(statement: Statement<P, Row>, params: P): Promise<Row[]>
+  /** `answerMs`: how long the statement may take before it is cancelled in the server. At most, and by default, the setting `statementTimeoutMs`. */
+  run<P, Row>(statement: Statement<P, Row>, params: P, answerMs?: number): Promise<Row[]>
+}
+
+/** How long the statements of a transaction may take. */
+export interface TransactionBounds {
+  /** How long one may wait for a lock. Default: as long as for its answer. */
+  lockMs?: number
+  /** How long one may take before it is cancelled. Default: the setting `statementTimeoutMs`. */
+  answerMs?: number
+}
+
+/** Runs `work` in a transaction of its own, or in the one that the caller owns, if that is all there is. */
+export function within<T>(
+  runner: Runner | Store,
+  work: (runner: Runner) => Promise<T>,
+  bounds: TransactionBounds,
+): Promise<T> {
+  return 'transaction' in runner ? runner.transaction(work, bounds) : work(runner)
 }
 
 /** The database as the rooms see it. It decides everything durable. */
 export interface Store extends Runner {
   /** Runs `work` in one transaction: all of it commits, or nothing does. Runs it again if the server undid it to let another one through. */
-  transaction<T>(work: (runner: Runner) => Promise<T>): Promise<T>
+  transaction<T>(work: (runner: Runner) => Promise<T>, bounds?: TransactionBounds): Promise<T>
   close(): Promise<void>
 }
 
@@ -34,12 +53,16 @@ export function openStore(access: Access): Store {
   const pool = new pg.Pool({
     ...connectionOptions(access.url),
     max: access.poolSize,
-    query_timeout: access.statementTimeoutMs,
     idleTimeoutMillis: 30_000,
   })
   // an idle connection that breaks is replaced when next needed; without a listener it would end the process
   pool.on('error', () => {})
   const isNamed = !access.isPooled
+  const { statementTimeoutMs } = access
+  const boundsOf = (answerMs: number): Bounded => ({
+    answerMs: Math.min(answerMs, statementTimeoutMs),
+    dropMs: statementTimeoutMs,
+  })
   const underWay = new Set<Promise<unknown>>()
   let closing: Promise<void> | undefined
 
@@ -59,8 +82,14 @@ export function openStore(access: Access): Store {
   }
 
   return {
-    run: (statement, params) => carry(() => again(() => runOn(pool, statement, params, isNamed))),
-    transaction: (work) => carry(() => again(() => inTransaction(pool, work, isNamed))),
+    run: (statement, params, answerMs = statementTimeoutMs) =>
+      carry(() =>
+        again(() =>
+          onClient(pool, (client) => answered(client, runOn(client, statement, params, isNamed), boundsOf(answerMs))),
+        ),
+      ),
+    transaction: (work, { lockMs, answerMs = statementTimeoutMs } = {}) =>
+      carry(() => again(() => inTransaction(pool, work, { isNamed, lockMs, bounded: boundsOf(answerMs) }))),
     close: () => {
       closing ??= close()
       return closing
@@ -101,21 +130,54 @@ async function runOn<P, Row>(
   return (await (on as NamedQueryable).query({ name: statement.name, text, values: [...piece.values] })).rows as Row[]
 }
 
-async function inTransaction<T>(pool: pg.Pool, work: (runner: Runner) => Promise<T>, isNamed: boolean): Promise<T> {
+/** Lends a connection. It is kept whatever the statement comes to, unless it broke, or a cancel may still be on its way to it. */
+async function onClient<T>(pool: pg.Pool, use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   // while it is ours the pool does not listen, and a connection that breaks unheard would end the process
   const unheard = () => {}
   client.on('error', unheard)
+  let isUnfit = false
   try {
-    await client.query('begin')
-    const result = await work({ run: (statement, params) => runOn(client, statement, params, isNamed) })
-    await client.query('commit')
-    client.off('error', unheard)
-    client.release()
-    return result
+    return await use(client)
   } catch (error) {
-    // the connection's state is unknown now: dropping it rolls back whatever is open, which a `rollback` might not reach
-    client.release(true)
+    isUnfit = isConnectionError(error)
     throw error
+  } finally {
+    client.off('error', unheard)
+    client.release(isUnfit || isSpoilt(client))
   }
+}
+
+interface Opened {
+  isNamed: boolean
+  lockMs: number | undefined
+  bounded: Bounded
+}
+
+function inTransaction<T>(
+  pool: pg.Pool,
+  work: (runner: Runner) => Promise<T>,
+  { isNamed, lockMs, bounded }: Opened,
+): Promise<T> {
+  return onClient(pool, async (client) => {
+    const say = (text: string) => answered(client, client.query(text), { ...bounded, answerMs: bounded.dropMs })
+    try {
+      await say(lockMs === undefined ? 'begin' : `begin; set local lock_timeout = ${Math.ceil(lockMs)}`)
+      const result = await work({
+        run: (statement, params, answerMs = bounded.answerMs) =>
+          answered(client, runOn(client, statement, params, isNamed), { ...bounded, answerMs }),
+      })
+      await say('commit')
+      return result
+    } catch (error) {
+      // the rollback waits behind whatever of the work is still under way; a connection that it does not reach is dropped
+      if (!isConnectionError(error)) await say('rollback').catch(() => {})
+      throw error
+    }
+  })
+}
+
+/** Whether a connection can't be lent again: a transaction may be open on it, or a cancel was sent and hit nothing yet. */
+function isSpoilt(client: pg.PoolClient): boolean {
+  return isCancelPending(client) || client.getTransactionStatus() !== 'I'
 }

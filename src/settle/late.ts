@@ -1,0 +1,123 @@
+/**
+ * Outcomes that could not be written yet, although nothing speaks against them: somebody holds their row, or a row they need, or the
+ * database takes too long over them. They wait apart, so that nobody waits for them, and are tried again with growing pauses, together,
+ * until they are written, refused, or the worker gives up.
+ */
+import { Late } from '../service/group.ts'
+import { pause } from '../service/service.ts'
+import type { Told } from '../store/batch.ts'
+import { isCancelled } from '../store/connection.ts'
+import type { Settled, Settlement } from './outcome.ts'
+import { type Answer, alike, asError, type SettlerOptions, settleApart } from './settle-batch.ts'
+
+type Held = Extract<Told<Settled>, { is: 'held' }>
+
+interface Kept {
+  readonly settlement: Settlement
+  readonly answer: (answer: Answer) => void
+  readonly untilMs: number
+  error: unknown
+  tries: number
+  /** How often the database took all the time there is over it, although it was alone. */
+  slow: number
+  dueMs: number
+}
+
+const longestPauseMs = 2_000
+/** A database that is merely slow gets more time with every try. */
+const answerMs = (tries: number) => 1_000 * 4 ** Math.min(3, tries - 1)
+/** From this try on, it has had all the time that a statement may take. */
+const fullTries = 3
+/** An outcome that takes longer than that, alone, this often in a row will always do so. */
+const mostSlow = 2
+/** Enough to halve the largest batch until the last one is alone. */
+const mostHalvings = 12
+
+/** The outcomes of a settler that wait. */
+export class LateSettlements {
+  readonly #options: SettlerOptions
+  readonly #kept = new Set<Kept>()
+  #isTrying = false
+
+  constructor(options: SettlerOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#kept.size
+  }
+
+  /** Keeps a settlement until it can be answered. */
+  keep(settlement: Settlement, held: Held): Late<Answer> {
+    return new Late(
+      new Promise((answer) => {
+        const untilMs = performance.now() + (this.#options.patienceMs ?? Number.POSITIVE_INFINITY)
+        const kept: Kept = { settlement, answer, untilMs, error: held.error, tries: 0, slow: 0, dueMs: 0 }
+        this.#kept.add(kept)
+        this.#heldAgain(kept, held)
+        if (!this.#isTrying) void this.#tryAll()
+      }),
+    )
+  }
+
+  async #tryAll(): Promise<void> {
+    this.#isTrying = true
+    const { givenUp } = this.#options
+    while (this.#kept.size > 0) {
+      const nextMs = Math.min(...[...this.#kept].map(({ dueMs }) => dueMs))
+      await pause(Math.max(0, nextMs - performance.now()), givenUp)
+      const nowMs = performance.now()
+      const due = [...this.#kept].filter(({ dueMs }) => givenUp.aborted || dueMs <= nowMs)
+      await this.#tryThese(due)
+    }
+    this.#isTrying = false
+  }
+
+  async #tryThese(due: Kept[]): Promise<void> {
+    const bySettlement = new Map(due.map((kept) => [kept.settlement, kept]))
+    for (const same of alike(this.#options, [...bySettlement.keys()])) {
+      const mine = same.map((settlement) => bySettlement.get(settlement) as Kept)
+      const mostMs = answerMs(Math.min(...mine.map(({ tries }) => tries)))
+      const bounds = { answerMs: mostMs, patienceMs: mostHalvings * mostMs }
+      const told = await settleApart(this.#options, same, { isWary: true, ...bounds })
+      for (const [index, kept] of mine.entries()) this.#tell(kept, told[index] as Told<Settled>)
+    }
+  }
+
+  #tell(kept: Kept, told: Told<Settled>): void {
+    if (told.is === 'held') this.#heldAgain(kept, told)
+    else this.#end(kept, told.is === 'done' ? told.answer : asError(told.error))
+  }
+
+  #heldAgain(kept: Kept, { error, isAlone }: Held): void {
+    const { givenUp, onTrouble } = this.#options
+    kept.error = error
+    kept.slow = isAlone && isCancelled(error) && kept.tries >= fullTries ? kept.slow + 1 : 0
+    kept.tries += 1
+    if (kept.slow === mostSlow || givenUp.aborted || performance.now() >= kept.untilMs) {
+      this.#end(kept, kept.slow === mostSlow ? tooSlow(error) : asError(error))
+      return
+    }
+    // told at first, and then less and less often
+    if (Number.isInteger(Math.log2(kept.tries))) onTrouble(waiting(kept))
+    kept.dueMs = performance.now() + Math.min(longestPauseMs, 100 * 2 ** kept.tries)
+  }
+
+  #end(kept: Kept, answer: Answer): void {
+    this.#kept.delete(kept)
+    kept.answer(answer)
+  }
+}
+
+function waiting({ settlement, error }: Kept): Error {
+  const { fence, outcome } = settlement
+  return new Error(
+    `The outcome (${outcome.move}) of job ${fence.id}, attempt ${fence.attempt}, waits; it is tried again: ${asError(error).message}`,
+    { cause: error },
+  )
+}
+
+/** Not an error that passes: whoever hears it is not to try again. */
+function tooSlow(error: unknown): Error {
+  return new Error(`the database took longer over it than a statement may take: ${asError(error).message}`)
+}

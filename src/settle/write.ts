@@ -1,0 +1,54 @@
+import type { Runner } from '../store/store.ts'
+import { fanOutJobs } from './fan-out.sql.ts'
+import type { Outcome, Settlement } from './outcome.ts'
+import { advanceJobs, failJobs, failOptional, finishJobs, type Moved, releaseJobs, retryJobs } from './settle.sql.ts'
+
+type Of<M extends Outcome['move']> = Settlement & { outcome: Extract<Outcome, { move: M }> }
+
+/** What tells the statements apart that write outcomes. */
+export type MoveKey = Outcome['move'] | 'fail_optional'
+
+/** Which statement writes this outcome. */
+export function moveKeyOf(outcome: Outcome): MoveKey {
+  return outcome.move === 'fail' && outcome.isOptional ? 'fail_optional' : outcome.move
+}
+
+/** Writes outcomes of one sort, of attempts of one session. */
+export function writeOutcomes(
+  runner: Runner,
+  { move, sessionId, same }: { move: MoveKey; sessionId: number; same: Settlement[] },
+): Promise<Moved[]> {
+  const fences = same.map(({ fence }) => fence)
+  switch (move) {
+    case 'finish':
+    case 'advance': {
+      const ended = (same as Of<'finish' | 'advance'>[]).map(({ outcome }) => outcome)
+      const params = {
+        fences,
+        sessionId,
+        outputs: ended.map(({ output }) => output),
+        stageNames: ended.map(({ stageName }) => stageName),
+        flaws: ended.map(({ hasFlaws }) => hasFlaws === true),
+      }
+      return move === 'finish' ? runner.run(finishJobs, params) : runner.run(advanceJobs, params)
+    }
+    case 'retry': {
+      const erred = (same as Of<'retry'>[]).map(({ outcome }) => outcome)
+      return runner.run(retryJobs, {
+        fences,
+        sessionId,
+        errors: erred.map(({ error }) => JSON.stringify(error)),
+        delaysMs: erred.map(({ delayMs }) => delayMs),
+      })
+    }
+    case 'fail':
+    case 'fail_optional': {
+      const errors = (same as Of<'fail'>[]).map(({ outcome }) => JSON.stringify(outcome.error))
+      return runner.run(move === 'fail' ? failJobs : failOptional, { fences, sessionId, errors })
+    }
+    case 'fanOut':
+      return runner.run(fanOutJobs, { fences, sessionId })
+    case 'release':
+      return runner.run(releaseJobs, { fences, sessionId })
+  }
+}
