@@ -75,7 +75,7 @@ export const fanOutJobs = statement<Moved>()(
 export const stopBarriers = statement<CancelledRow>()('barrier.stop', (p: { ids: string[]; reason: string }) =>
   cancelling({
     seed: sql`
-    select job.id, false, job.barrier_id
+    select job.id, null::uuid, job.barrier_id
     from holdfast.live_job as job
     where job.barrier_id = any(${p.ids}::uuid[]) and ${legal('cancel')}`,
     barrierIds: p.ids,

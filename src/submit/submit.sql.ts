@@ -100,13 +100,13 @@ export const keyHolders = statement<{ tenant: string; key: string; job_id: strin
   join holdfast.job_key on job_key.tenant = given.tenant and job_key.key = given.key`,
 )
 
-/** Cancels jobs, whatever live state they are in, and with a parent all its items, however deep; the row decides. */
+/** Cancels jobs, whatever live state they are in, and with a parent all its items, however deep; the row decides. A job that does not come back was not cancelled by this call. */
 export const cancelJobs = statement<CancelledRow>()(
   'job.cancel',
   (p: { ids: string[]; tenant: string | null; reason: string | null }) =>
     cancelling({
       seed: sql`
-    select job.id, true, null::uuid
+    select job.id, job.id, null::uuid
     from holdfast.live_job as job
     where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant}) and ${legal('cancel')}`,
       barrierIds: [],
