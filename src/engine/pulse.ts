@@ -31,6 +31,6 @@ export async function pulseOf(store: Runner, since: Pulse | undefined): Promise<
     at,
     submitted: sum(({ type }) => type === announces('submit')),
     finished: sum(({ state }) => leadsTo('finish').some((to) => to === state)),
-    failed: sum(({ state }) => leadsTo('quarantine').some((to) => to === state)),
+    failed: sum(({ state }) => state === 'failed'),
   }
 }

@@ -119,11 +119,11 @@ export const moves = {
   },
   quarantine: {
     from: ['running'],
-    to: ['failed'],
+    to: ['failed', 'partial'],
     by: 'reaper',
     isFenced: false,
     announces: 'job.quarantined',
-    note: 'crash budget spent',
+    note: 'crash budget spent; partial if the stage is optional',
   },
   cancel: {
     from: ['queued', 'running', 'waiting'],

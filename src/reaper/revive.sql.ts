@@ -132,7 +132,15 @@ export const reviveJobs = statement<{ id: string }>()(
 const spentError: Sql = sql`json_build_object('code', 'quarantined', 'message',
       format('The job lost %s workers, which is its crash budget (last: %s). Mend what kills them, then redo it.', crashes + 1, rung))`
 
-/** Ends orphans whose crash budget is spent: a job that kills its workers stops doing so. */
+/** Whether a row stands at a stage that is optional, as its kind was last registered. An item stands at a stage of its parent, not of its own. */
+const isOptional: Sql = raw(`coalesce((
+        select not gone.is_part and (kind.stages -> gone.stage::int ->> 'optional')::boolean from holdfast.kind where kind.name = gone.kind
+      ), false)`)
+
+/**
+ * Ends orphans whose crash budget is spent: a job that kills its workers stops doing so. At an optional stage it ends as if that had failed
+ * for good: what the earlier stages returned stays a usable result.
+ */
 export const quarantineJobs = statement<{ id: string }>()(
   'job.quarantine',
   (p: Orphans) => sql`
@@ -145,7 +153,7 @@ export const quarantineJobs = statement<{ id: string }>()(
   ),
   ${ending({
     move: 'quarantine',
-    state: target('quarantine'),
+    state: sql`case when ${isOptional} then ${target('quarantine', 'partial')} else ${target('quarantine', 'failed')} end`,
     crashes: raw('crashes + 1'),
     error: spentError,
     data: sql`json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes + 1, 'error', ${spentError})`,

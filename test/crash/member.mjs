@@ -112,6 +112,13 @@ const all = {
   fan: defineJob('fan', { crashBudget: 20, stages: [fanning] }),
   brief: defineJob('brief', { crashBudget: 20, stages: [{ ...fanning, expiresMs: 1_500 }] }),
   killer: defineJob('killer', { timeoutMs: hour, run: killer }),
+  refined: defineJob('refined', {
+    crashBudget: 1,
+    stages: [
+      { name: 'draft', run: () => 'a draft' },
+      { name: 'refine', optional: true, timeoutMs: hour, run: killer },
+    ],
+  }),
 }
 
 /** Handles an event as its tenant says: the test waits for it, or it breaks, or it takes its process down. */

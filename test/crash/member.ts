@@ -76,6 +76,7 @@ export const memberKinds = {
   fan: defineJob('fan', { crashBudget: 20, run: nothing }),
   brief: defineJob('brief', { crashBudget: 20, run: nothing }),
   killer: defineJob('killer', { run: nothing }),
+  refined: defineJob('refined', { crashBudget: 1, run: nothing }),
 }
 
 /** Starts a member and waits until it works. It dies with the test. */
