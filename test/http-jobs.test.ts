@@ -183,6 +183,26 @@ test('Prefer: wait answers as soon as the job has ended, and what there is when 
   expect([late.status, late.headers.get('preference-applied')]).toEqual([200, 'wait=30'])
 })
 
+test('the result of a job that goes on has the outputs of the stages that are done', async ({ open, serve }) => {
+  const held = gate()
+  const staged = defineJob('staged', {
+    stages: [
+      { name: 'draft', run: () => 'a draft' },
+      { name: 'refine', run: () => held.promise },
+    ],
+  })
+  const hf = await open({ jobs: [staged] })
+  const { client } = await serve(hf)
+  await hf.work()
+  const { id } = await hf.submit(staged, null)
+  await until(async () => (await hf.get(id))?.stage === 1, 'the second stage is due')
+  expect(await client.getResult({ path: { id } })).toMatchObject({
+    status: 202,
+    data: { id, stage: 1, outputs: { draft: 'a draft' } },
+  })
+  held.open()
+})
+
 test('cancel tells "no such job" from "too late", and both are decided by the write', async ({ open, serve }) => {
   const hf = await open({ jobs: [greet] })
   const { client } = await serve(hf, { jobs: [greet] })

@@ -81,7 +81,7 @@ export interface paths {
         };
         /**
          * Get the result of a job
-         * @description With `Prefer: wait=10` it waits for the end. A partial result says so.
+         * @description With `Prefer: wait=10` it waits for the end. A partial result says so. While the job goes on, the answer has the outputs of the stages that are done.
          *
          *     Needs the scope `read`.
          */
@@ -1139,6 +1139,10 @@ export interface components {
                 note: string | null;
                 at: string;
             } | null;
+            /** @description What its stages have returned so far, by stage. */
+            outputs: {
+                [key: string]: unknown;
+            };
         };
         Moved: {
             id: string;
@@ -1908,7 +1912,7 @@ export interface operations {
                     "application/json": components["schemas"]["Result"];
                 };
             };
-            /** @description The job has not ended yet; ask again. */
+            /** @description The job has not ended yet; ask again. What its stages have returned so far is there already. */
             202: {
                 headers: {
                     /** @description After how many seconds to ask again. */

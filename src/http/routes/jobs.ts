@@ -76,14 +76,15 @@ export const jobOperations = [
     path: '/v1/jobs/{id}/result',
     tag: 'jobs',
     summary: 'Get the result of a job',
-    about: 'With `Prefer: wait=10` it waits for the end. A partial result says so.',
+    about:
+      'With `Prefer: wait=10` it waits for the end. A partial result says so. While the job goes on, the answer has the outputs of the stages that are done.',
     scope: 'read',
     params: byId,
     headers: z.object({ prefer: preferHeader }),
     answers: {
       200: { about: 'What the job returned.', schema: result },
       202: {
-        about: 'The job has not ended yet; ask again.',
+        about: 'The job has not ended yet; ask again. What its stages have returned so far is there already.',
         schema: unfinished,
         headers: { 'Retry-After': 'After how many seconds to ask again.' },
       },
@@ -161,7 +162,7 @@ function resultOf(job: Job, headers: Record<string, string>): Reply {
     throw new HoldfastError('job_failed', `Job ${id} failed: ${error?.message ?? ''}`, { details })
   if (job.state === 'cancelled') throw new HoldfastError('job_cancelled', `Job ${id} was cancelled.`, { details })
   if (job.state !== 'succeeded' && job.state !== 'partial')
-    return json(202, { id, state: job.state, stage, attempt, progress }, { 'retry-after': '1', ...headers })
+    return json(202, { id, state: job.state, stage, attempt, progress, outputs }, { 'retry-after': '1', ...headers })
   // without an error all stages have returned, and only some items are missing
   const output = error ? null : (outputs[stages[stage]?.name ?? ''] ?? null)
   return json(

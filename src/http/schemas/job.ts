@@ -101,7 +101,16 @@ export const result = z
 
 /** Where a job stands that has not ended yet. */
 export const unfinished = z
-  .object({ id, state, stage: z.number().int(), attempt: z.number().int(), progress: progress.nullable() })
+  .object({
+    id,
+    state,
+    stage: z.number().int(),
+    attempt: z.number().int(),
+    progress: progress.nullable(),
+    outputs: z
+      .record(z.string(), z.unknown())
+      .openapi({ description: 'What its stages have returned so far, by stage.' }),
+  })
   .openapi('Unfinished')
 
 /** A job without what is nobody's business: where its worker is, and the stack of its error. */
