@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type ConnectOptions, defineJob, type Holdfast, PermanentError } from 'holdfast'
 import { invariants } from '#holdfast/audit/audit'
 import { checks, type Invariant } from '#holdfast/audit/audit.sql'
-import { waiting } from './barrier/given.ts'
+import { claimItems, finish, waiting } from './barrier/given.ts'
 import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { sweepOf } from './crash/sweep.ts'
 import { expect, type Fixtures, newDatabase, test, until } from './fixtures.ts'
@@ -132,6 +132,12 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     const { items } = await waiting({ given, store }, { items: 1 })
     await query('delete from holdfast.barrier')
     return items[0] as string
+  },
+  'joined-has-ended': async ({ given, store, query }) => {
+    const made = await waiting({ given, store }, { items: 2 })
+    await finish(store, await claimItems({ given }, made))
+    await query('update holdfast.barrier set succeeded = 3 where id = $1', [made.barrier.id])
+    return made.barrier.id
   },
   'owned-counters-match-ledger': async ({ hf, query }) => {
     await hf.barrier.open({ ...plain, id: 'counted' })

@@ -44,7 +44,9 @@ test('of two callers that cancel a fan-out at once, one is told that it did', as
   await Promise.all([settling.end(), first.end()])
   await sweepOf(store)
   expect(await query('select from holdfast.live_job')).toEqual([])
-  expect(await query(`select from holdfast.event where type = 'job.cancelled' and job_id = $1`, [made.parent.id])).toHaveLength(1)
+  expect(
+    await query(`select from holdfast.event where type = 'job.cancelled' and job_id = $1`, [made.parent.id]),
+  ).toHaveLength(1)
 })
 
 test('a cancel that finds its job ended by its own failure cancels nothing and says so', async ({

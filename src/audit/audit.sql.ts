@@ -220,6 +220,21 @@ export const checks = {
     ) as ledger
     where ledger.settled <> barrier.settled`,
   ),
+  'joined-has-ended': check(
+    'joined_has_ended',
+    (p) => sql`
+    select barrier.id::text, format('has joined with %s of %s items counted, %s', barrier.settled, barrier.total,
+      case when barrier.settled > barrier.total then 'more than there are' else 'but one of them is live' end)
+    from (
+      select id, total, succeeded + failed + cancelled as settled
+      from holdfast.barrier
+      where joined_at is not null and total is not null
+      order by id desc
+      limit ${p.latest}::bigint
+    ) as barrier
+    where barrier.settled > barrier.total
+      or (barrier.settled = barrier.total and exists (select from holdfast.live_job as item where item.barrier_id = barrier.id))`,
+  ),
   'one-join-per-fan-out': check(
     'one_join_per_fan_out',
     (p) => sql`

@@ -36,6 +36,35 @@ export const openBarrier = statement<BarrierRow>()(
   returning ${columns}`,
 )
 
+/**
+ * Compares a barrier that has joined with its ledger, before its join runs: what the join is told is what the ledger says. Items that are
+ * gone count as failed. If one is live, because somebody redid it or set the join by hand, the barrier has not joined after all, and is to be
+ * armed again. No row: they agree.
+ */
+export const verifyJoined = statement<BarrierRow>()(
+  'barrier.verify',
+  (p: { id: string }) => sql`
+  with held as materialized (
+    select barrier.*
+    from holdfast.barrier
+    where barrier.id = ${p.id}::uuid and barrier.joined_at is not null
+    for no key update
+  ),
+  ledger as materialized (
+    select held.id, counted.live, counted.succeeded, counted.cancelled,
+      counted.failed + greatest(0, held.total - counted.live - counted.succeeded - counted.failed - counted.cancelled) as failed
+    from held
+    cross join lateral holdfast.barrier_ledger(held.id) as counted
+  )
+  update holdfast.barrier
+  set succeeded = ledger.succeeded, failed = ledger.failed, cancelled = ledger.cancelled, moved_at = now(),
+    joined_at = case when ledger.live = 0 then barrier.joined_at end, armed_at = case when ledger.live = 0 then barrier.armed_at end
+  from ledger
+  where barrier.id = ledger.id and (ledger.live > 0
+    or (barrier.succeeded, barrier.failed, barrier.cancelled) is distinct from (ledger.succeeded, ledger.failed, ledger.cancelled))
+  returning ${columns}`,
+)
+
 /** What one batch of items needs. */
 export interface ItemBatch {
   fence: Fence
@@ -95,7 +124,9 @@ export const addItems = statement<{ is_mine: boolean; is_spoilt: boolean; added:
     exists (
       select
       from holdfast.barrier
-      where barrier.id = ${p.barrierId}::uuid and barrier.tolerate_share is null and barrier.failed + barrier.cancelled > coalesce(barrier.tolerate_count, 0)
+      where barrier.id = ${p.barrierId}::uuid and barrier.tolerate_share is null
+        and case when barrier.failed + barrier.cancelled > coalesce(barrier.tolerate_count, 0)
+          then holdfast.barrier_flaws(barrier.id) > coalesce(barrier.tolerate_count, 0) end
     ) as is_spoilt`,
 )
 

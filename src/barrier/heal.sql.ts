@@ -27,7 +27,7 @@ const hasJob = raw('exists (select from holdfast.live_job as parent where parent
 
 /**
  * Fires the joins of barriers that have no live item left, by the ledger: counts that drifted are put right, and items that somebody
- * deleted count as failed. A barrier that a settle has just moved is looked at again under its lock, and left alone.
+ * deleted count as failed. A barrier that a settle or a redo has just moved is looked at again under its lock, and left alone.
  */
 export const joinDrained = statement<HealedRow>()(
   'barrier.join_drained',
@@ -43,12 +43,8 @@ export const joinDrained = statement<HealedRow>()(
   ledger as materialized (
     select drained.id, counted.*, drained.total - counted.succeeded - counted.failed - counted.cancelled as lost
     from drained
-    cross join lateral (
-      select count(*) filter (where item.state in ('succeeded', 'partial'))::int as succeeded, count(*) filter (where item.state = 'failed')::int as failed,
-        count(*) filter (where item.state = 'cancelled')::int as cancelled
-      from holdfast.finished_job as item
-      where item.barrier_id = drained.id
-    ) as counted
+    cross join lateral holdfast.barrier_ledger(drained.id) as counted
+    where counted.live = 0
   ),
   healed as (
     update holdfast.barrier
@@ -65,15 +61,18 @@ export const joinDrained = statement<HealedRow>()(
   from healed`,
 )
 
-/** Puts the counters of quiet barriers right by the ledger. */
+/**
+ * Puts the counters of barriers right by the ledger: of quiet ones, and of those that say that all has ended although something lives, which
+ * keep every settle looking at the ledger.
+ */
 export const recountBarriers = statement<HealedRow>()(
   'barrier.recount',
   (p: Batch & { quietMs: number }) => sql`
   with quiet as materialized (
     select barrier.*
     from holdfast.barrier
-    where barrier.joined_at is null and barrier.armed_at is not null and barrier.moved_at < now() - ${p.quietMs}::float8 * interval '1 ms'
-      and ${isMeant(p)}
+    where barrier.joined_at is null and barrier.armed_at is not null and ${isMeant(p)}
+      and (barrier.moved_at < now() - ${p.quietMs}::float8 * interval '1 ms' or barrier.succeeded + barrier.failed + barrier.cancelled >= barrier.total)
     order by barrier.moved_at
     limit ${p.limit}
     for no key update skip locked
@@ -81,12 +80,7 @@ export const recountBarriers = statement<HealedRow>()(
   ledger as materialized (
     select quiet.id, counted.*
     from quiet
-    cross join lateral (
-      select count(*) filter (where item.state in ('succeeded', 'partial'))::int as succeeded, count(*) filter (where item.state = 'failed')::int as failed,
-        count(*) filter (where item.state = 'cancelled')::int as cancelled
-      from holdfast.finished_job as item
-      where item.barrier_id = quiet.id
-    ) as counted
+    cross join lateral holdfast.barrier_ledger(quiet.id) as counted
   )
   update holdfast.barrier
   set succeeded = ledger.succeeded, failed = ledger.failed, cancelled = ledger.cancelled, moved_at = now()
@@ -179,33 +173,48 @@ export const closeAbandoned = statement<{ id: string }>()(
 
 /**
  * Stops barriers that have expired with work left. If workers of that work have died since, it was not slow but lost: the expiry is put off
- * once more, and the items, which are revived, get their chance. One that was redone is armed later than it was sealed, and has its time
- * from then on.
+ * once more, and the items, which are revived, get their chance. A worker that has not been heard of since the expiry may be dead: the
+ * recovery ladder decides that within its lease, and until then nothing is stopped. One that was redone is armed later than it was sealed,
+ * and has its time from then on.
  */
 export const expireBarriers = statement<{ id: string; job_id: string; is_stopped: boolean }>()(
   'barrier.expire',
   (p: Batch) => sql`
   with late as materialized (
-    select barrier.id, barrier.expires_at - case when barrier.armed_at > barrier.sealed_at then barrier.armed_at else barrier.opened_at end as patience
+    select barrier.id, barrier.expires_at,
+      barrier.expires_at - case when barrier.armed_at > barrier.sealed_at then barrier.armed_at else barrier.opened_at end as patience
     from holdfast.barrier
     where barrier.joined_at is null and barrier.armed_at is not null and barrier.stopped_at is null and barrier.expires_at < now() and ${hasItems}
       and ${isMeant(p)}
     order by barrier.id
     limit ${p.limit}
     for no key update skip locked
+  ),
+  judged as materialized (
+    select late.*, worst.crashes, worst.is_unclear
+    from late
+    cross join lateral (
+      with recursive work (id, crashes, state, session_id) as (
+        select item.id, item.crashes, item.state, item.session_id
+        from holdfast.live_job as item
+        where item.barrier_id = late.id
+        union all
+        select item.id, item.crashes, item.state, item.session_id
+        from work
+        join holdfast.barrier as inner_barrier on inner_barrier.job_id = work.id
+        join holdfast.live_job as item on item.barrier_id = inner_barrier.id
+      )
+      select max(work.crashes + case when session.id is null and ${legal('revive', 'work')} then 1 else 0 end)::smallint as crashes,
+        coalesce(bool_or(session.heartbeat_at <= late.expires_at), false) as is_unclear
+      from work
+      left join holdfast.session on session.id = work.session_id and session.ended_at is null
+    ) as worst
   )
   update holdfast.barrier
-  set stopped_at = case when worst.crashes > barrier.extended then null else now() end,
-    expires_at = case when worst.crashes > barrier.extended then now() + late.patience else barrier.expires_at end,
-    extended = greatest(barrier.extended, worst.crashes), moved_at = now()
-  from late
-  cross join lateral (
-    select max(item.crashes + case when ${legal('revive', 'item')} and not exists (
-      select from holdfast.session where session.id = item.session_id and session.ended_at is null
-    ) then 1 else 0 end)::smallint as crashes
-    from holdfast.live_job as item
-    where item.barrier_id = late.id
-  ) as worst
-  where barrier.id = late.id
+  set stopped_at = case when judged.crashes > barrier.extended then null else now() end,
+    expires_at = case when judged.crashes > barrier.extended then now() + judged.patience else barrier.expires_at end,
+    extended = greatest(barrier.extended, judged.crashes), moved_at = now()
+  from judged
+  where barrier.id = judged.id and (judged.crashes > barrier.extended or not judged.is_unclear)
   returning barrier.id, barrier.job_id, barrier.stopped_at is not null as is_stopped`,
 )

@@ -135,8 +135,9 @@ export const orphans = {
   },
   'counter-drift': {
     comesAbout: 'The counters of a barrier disagree with its items.',
-    found: 'A quiet barrier is compared with its ledger.',
-    revived: 'Counted anew by the ledger.',
+    found:
+      'A barrier that is quiet, or that has counted all its items although one is live, is compared with its ledger.',
+    revived: 'Counted anew by the ledger. It joins nothing and stops nothing meanwhile: the ledger decides both.',
     bound: '10 s after it fell quiet',
     duty: 'recount',
     test: 'counters that drifted are counted anew by the ledger',
@@ -146,7 +147,7 @@ export const orphans = {
     found: 'The expiry is a column.',
     revived:
       'Work that is merely slow is cancelled; work whose workers died is revived first and gets the same time again.',
-    bound: 'its expiry + sweepMs',
+    bound: 'its expiry + sweepMs; if a worker of it is not heard of after the expiry, when the ladder has decided',
     duty: 'expireBarriers',
     test: 'a fan-out past its expiry is stopped',
   },

@@ -1,19 +1,13 @@
 import type { Fence } from '../job/id.ts'
 import { type CancelledRow, cancelling } from '../store/cancelling.sql.ts'
 import { tolerated } from '../store/ending.sql.ts'
-import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
+import { eventOf, legal, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 import { type Moved, moved } from './settle.sql.ts'
 
-/** The number of a barrier's items, by the ledger. */
-function ledgerOf(barrier: string): Sql {
-  return raw(`((select count(*) from holdfast.live_job as item where item.barrier_id = ${barrier}.id)
-      + (select count(*) from holdfast.finished_job as item where item.barrier_id = ${barrier}.id))::int`)
-}
-
 /**
  * Seals and arms barriers and lets their jobs wait. If all items have ended already (or there are none), the join fires at once: the
- * barrier's row is held, so no settle can count past us meanwhile.
+ * barrier's row is held, so no settle can count past us meanwhile. The ledger is counted for the total, and so the counters start as it says.
  */
 export const fanOutJobs = statement<Moved>()(
   'job.fan_out',
@@ -31,9 +25,9 @@ export const fanOutJobs = statement<Moved>()(
     for no key update of barrier
   ),
   ready as materialized (
-    select held.id, held.job_id, ledger.total, held.succeeded + held.failed + held.cancelled >= ledger.total as is_joined
+    select held.id, held.job_id, ledger.*, ledger.live + ledger.succeeded + ledger.failed + ledger.cancelled as total, ledger.live = 0 as is_joined
     from held
-    cross join lateral (select ${ledgerOf('held')} as total) as ledger
+    cross join lateral holdfast.barrier_ledger(held.id) as ledger
   ),
   moved as (
     update holdfast.live_job as job
@@ -41,13 +35,14 @@ export const fanOutJobs = statement<Moved>()(
     from mine
     join ready on ready.job_id = mine.id
     where job.id = mine.id and job.attempt = mine.attempt and ${legal('fanOut')}
-    returning job.id, job.kind, job.tenant, job.attempt, job.stage, ready.id as barrier_id, ready.total, ready.is_joined, mine.place
+    returning job.id, job.kind, job.tenant, job.attempt, job.stage, ready.id as barrier_id, ready.total, ready.is_joined, mine.place,
+      ready.succeeded, ready.failed, ready.cancelled
   ),
   sealed as (
     update holdfast.barrier
     set sealed_at = coalesce(barrier.sealed_at, now()), armed_at = now(), total = moved.total, moved_at = now(),
-      joined_at = case when moved.is_joined then now() end,
-      stopped_at = case when barrier.failed + barrier.cancelled > ${tolerated('moved.total')} then now() end
+      succeeded = moved.succeeded, failed = moved.failed, cancelled = moved.cancelled, joined_at = case when moved.is_joined then now() end,
+      stopped_at = case when moved.failed + moved.cancelled > ${tolerated('moved.total')} then now() end
     from moved
     where barrier.id = moved.barrier_id
     returning barrier.id, barrier.stopped_at is not null and barrier.joined_at is null as is_stopped

@@ -18,6 +18,7 @@ export interface Ending {
 /** How many items of a barrier did not succeed. */
 const flaws = 'barrier.failed + counted.failed + barrier.cancelled + counted.cancelled'
 const settled = `barrier.succeeded + counted.succeeded + ${flaws}`
+const ledgerFlaws = 'holdfast.barrier_flaws(barrier.id) + counted.failed + counted.cancelled'
 
 /**
  * How many flaws a barrier tolerates; a share is known only once the total is. 0.29 × 100 is 28.999999999999996 to a computer, so what is
@@ -37,6 +38,9 @@ export function tolerated(total: string): Sql {
  * exactly one finds the sum complete. The parent may have been claimed and sealed after this statement began; its row then still looks
  * `queued` or `running` to us until the update takes a second look, which is why the guard lets these pass. That it does wait is
  * certain all the same: a barrier that is armed and not joined says so, and nobody arms one without making its job wait.
+ *
+ * The counters say when to look at the ledger, and the ledger decides: counters that drifted join nothing early, and stop nothing. So the
+ * look costs once per barrier. What this statement itself ends is gone from the live table by then, and not yet in the finished one.
  */
 export function ending({
   move,
@@ -76,8 +80,10 @@ export function ending({
     update holdfast.barrier
     set succeeded = barrier.succeeded + counted.succeeded, failed = barrier.failed + counted.failed,
       cancelled = barrier.cancelled + counted.cancelled, moved_at = now(),
-      stopped_at = case when barrier.stopped_at is null and barrier.sealed_at is not null and ${raw(flaws)} > ${tolerated('barrier.total')} then now() else barrier.stopped_at end,
-      joined_at = case when barrier.joined_at is null and barrier.armed_at is not null and ${raw(settled)} >= barrier.total then now() else barrier.joined_at end
+      stopped_at = case when barrier.stopped_at is null and barrier.sealed_at is not null and ${raw(flaws)} > ${tolerated('barrier.total')}
+        then case when ${raw(ledgerFlaws)} > ${tolerated('barrier.total')} then now() end else barrier.stopped_at end,
+      joined_at = case when barrier.joined_at is null and barrier.armed_at is not null and ${raw(settled)} >= barrier.total
+        then case when holdfast.barrier_drained(barrier.id) then now() end else barrier.joined_at end
     from counted, held
     where barrier.id = counted.barrier_id and barrier.id = held.id
     returning barrier.id, barrier.job_id, barrier.joined_at is not distinct from now() as is_joined,

@@ -85,6 +85,11 @@ function barrierAndLedger(barrier: BarrierFacts): string[] {
     said.push(`The barrier counts ${counts(barrier)}; its ledger has ${counts(ledger)}.`)
   if (counted !== null && barrier.total !== null && counted !== barrier.total)
     said.push(`The barrier was sealed with ${barrier.total} items; its ledger has ${counted}.`)
+  // a redo of one item takes back its count, so an item that lives is never among those that were counted
+  if (barrier.joinedAt && barrier.total !== null && countedOf(barrier) + (barrier.hasLive ? 1 : 0) > barrier.total)
+    said.push(
+      `The barrier says that it has joined (${countedOf(barrier)} of ${barrier.total})${barrier.hasLive ? '; an item of it is live.' : ', more than it has.'}`,
+    )
   if (barrier.armedAt && !barrier.joinedAt && !barrier.hasLive)
     said.push(
       `The barrier says that it is open (${countedOf(barrier)} of ${barrier.total}); none of its items is live.`,

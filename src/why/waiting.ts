@@ -110,7 +110,8 @@ export const waitingRules: readonly Rule<JobCase>[] = [
     next: (_, c) =>
       bySweep(
         c,
-        'What is left is cancelled, and the join fires; if workers of it have died, it gets the same time again',
+        'Once all its workers have been heard of, what is left is cancelled, and the join fires; if one has died, it gets the same time again',
+        c.config.leaseMs,
       ),
     repair: 'expire',
   }),

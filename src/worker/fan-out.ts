@@ -1,5 +1,5 @@
 import { uuidv7 } from 'uuidv7'
-import { type BarrierRow, openBarrier } from '../barrier/barrier.sql.ts'
+import { type BarrierRow, openBarrier, verifyJoined } from '../barrier/barrier.sql.ts'
 import { produceItems } from '../barrier/produce.ts'
 import { resultsOf } from '../barrier/results.ts'
 import { HoldfastError } from '../errors/errors.ts'
@@ -21,7 +21,11 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
     // no barrier: the attempt is no longer ours, and the release says so
     if (!barrier) return { move: 'release' }
     // one that was closed before it was sealed has nothing to join: its items are still to come
-    if (barrier.is_joined && barrier.is_sealed) return await join(parts, attempt, ctx, barrier)
+    if (barrier.is_joined && barrier.is_sealed) {
+      const [corrected] = await parts.store.run(verifyJoined, { id: barrier.id })
+      const verified = corrected ?? barrier
+      return verified.is_joined ? await join(parts, attempt, ctx, verified) : { move: 'fanOut' }
+    }
     if (!barrier.is_sealed && !(await produceItems(parts, attempt, ctx, barrier))) return { move: 'release' }
     return { move: 'fanOut' }
   } catch (error) {
