@@ -87,6 +87,23 @@ test('a worker process that crashes is followed by another, and its job is taken
   expect(await work.exited).toBe(0)
 })
 
+test('a worker process in which too many handlers ignore their signal is replaced by another', async ({ hf, url }) => {
+  const settings = ['--max-unresponsive', '1', '--timeout-grace-ms', '200', '--drain-ms', '1000']
+  const work = run(['work', await moduleOf(nap), '--processes', '1', '--url', url, ...settings])
+  const [first] = await workersOf(work, 1)
+  const { id } = await hf.submit(named('nap'), { ms: 600_000, isDeaf: true } as never)
+  await until(async () => (await hf.get(id))?.state === 'running', 'a job that runs')
+  await hf.cancel(id)
+  const [, second] = await workersOf(work, 2)
+  expect(second).not.toBe(first)
+  expect(work.output()).toMatch(new RegExp(`Worker process ${first} asked to be replaced \\(code 75\\)`))
+  const next = await hf.submit(named('nap'), { ms: 1 } as never)
+  await until(async () => (await hf.get(next.id))?.state === 'succeeded', 'its successor works')
+  await allGone([first as number])
+  work.signal('SIGTERM')
+  expect(await work.exited).toBe(0)
+})
+
 test('a second signal ends the worker processes at once', async ({ hf, url }) => {
   const work = run(['work', await moduleOf(nap), '--processes', '1', '--url', url])
   const pids = await workersOf(work, 1)

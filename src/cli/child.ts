@@ -25,6 +25,9 @@ export interface Child {
   kill(signal: NodeJS.Signals): void
 }
 
+/** The exit code of a worker process that drained because too many of its handlers ignore their signal. */
+export const wornOutCode = 75
+
 const program = fileURLToPath(new URL('./main.js', import.meta.url))
 
 /** Starts a worker process. */
@@ -43,8 +46,13 @@ export function startChild({ args, env, onLine }: ChildOptions): Child {
 function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('error', (error) => resolve(`could not be started: ${error.message}`))
-    child.once('exit', (code, signal) => resolve(signal ? `was ended by ${signal}` : `ended with code ${code}`))
+    child.once('exit', (code, signal) => resolve(signal ? `was ended by ${signal}` : codeWords(code)))
   })
+}
+
+function codeWords(code: number | null): string {
+  if (code === wornOutCode) return `asked to be replaced (code ${code}): too many of its handlers ignore their signal`
+  return `ended with code ${code}`
 }
 
 function readinessOf(child: ChildProcess, ended: Promise<string>): Promise<void> {

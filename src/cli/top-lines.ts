@@ -95,7 +95,7 @@ function queueRow(queue: Queue): Cell[] {
 const sessionHeads = ['SESSION', 'HOST', 'PID', 'RUNNING', 'HEARTBEAT', 'UP', 'STATE', 'QUEUES']
 
 function sessionRow(session: Session, nowMs: number): Cell[] {
-  const { id, host, pid, running, concurrency, heartbeatAt, startedAt, isLive, isLocked, queues } = session
+  const { id, host, pid, running, concurrency, heartbeatAt, startedAt, queues } = session
   return [
     { text: String(id) },
     { text: host },
@@ -103,9 +103,22 @@ function sessionRow(session: Session, nowMs: number): Cell[] {
     { text: `${running}/${concurrency}` },
     { text: ageWords(heartbeatAt, nowMs) },
     { text: ageWords(startedAt, nowMs) },
-    isLive ? { text: isLocked ? 'lives' : 'lives, no lock', look: 'green' } : { text: 'lease ran out', look: 'red' },
+    sessionState(session),
     { text: [...new Set(queues)].join(', ') },
   ]
+}
+
+/** What a worker does, worst first: one that lives may still do nothing. */
+function sessionState({ isLive, isLocked, isClaiming, unresponsive, blockedMs }: Session): Cell {
+  if (!isLive) return { text: 'lease ran out', look: 'red' }
+  const states = [
+    blockedMs > 0 && `blocked for ${lengthWords(blockedMs)}`,
+    !isClaiming && 'drains',
+    unresponsive > 0 && `${unresponsive} ${unresponsive === 1 ? 'ignores its' : 'ignore their'} signal`,
+    !isLocked && 'no lock',
+  ].filter((one) => one !== false)
+  const isTroubled = blockedMs > 0 || unresponsive > 0 || !isClaiming
+  return { text: [isTroubled ? [] : 'lives', ...states].flat().join(', '), look: isTroubled ? 'yellow' : 'green' }
 }
 
 const groupHeads = ['GROUP', 'READERS', 'BEHIND', 'OLDEST', 'PARKED', 'FAILING']

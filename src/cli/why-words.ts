@@ -117,6 +117,11 @@ function workerLines(facts: Facts): Line[] {
         `${workers.living} live for this kind`,
         `${workers.concurrency} at a time`,
         workers.holding != null && `holding ${workers.holding}`,
+        workers.claiming != null &&
+          workers.claiming < workers.living &&
+          `${workers.living - workers.claiming} draining`,
+        (workers.unresponsive ?? 0) > 0 && `${workers.unresponsive} handlers ignore their signal`,
+        (workers.blocked ?? 0) > 0 && `${workers.blocked} blocked`,
         `last seen ${when(facts, workers.lastSeenAt)}`,
         ahead != null && `${ahead} due before it`,
       ]),

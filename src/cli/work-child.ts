@@ -4,7 +4,7 @@ import type { Holdfast } from '../engine/engine.ts'
 import type { Working } from '../engine/work.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { within } from '../service/service.ts'
-import type { ChildNews } from './child.ts'
+import { type ChildNews, wornOutCode } from './child.ts'
 import { codeOf } from './failure.ts'
 import { loadJobs } from './load-jobs.ts'
 
@@ -34,20 +34,23 @@ async function workUnderSupervisor(module: string, flags: { databaseEndsToo?: tr
   const started = await startWork(module)
   if (!started) return
   const failure = await Promise.race([ended, started.working.ended])
-  if (failure) await leave(started.hf)
+  if (failure) await leave(started.hf, failure)
   await started.hf.close()
+  // a handler that ignores its signal would keep the process alive
+  process.exit()
 }
 
 // what a failed worker could not put away by then is taken back by its supervisor
 const longestGoodbyeMs = 5_000
 
-/** Ends a process whose worker has failed, so that its supervisor replaces it. */
-async function leave(hf: Holdfast): Promise<never> {
+/** Ends a process whose worker has failed, so that its supervisor replaces it. One that is worn out lets its other handlers finish first. */
+async function leave(hf: Holdfast, { code }: HoldfastError): Promise<never> {
+  const isWornOut = code === 'handlers_unresponsive'
   await within(
-    longestGoodbyeMs,
+    longestGoodbyeMs + (isWornOut ? hf.config.drainMs : 0),
     hf.close().catch(() => {}),
   )
-  process.exit(1)
+  process.exit(isWornOut ? wornOutCode : 1)
 }
 
 interface Started {

@@ -1016,7 +1016,7 @@ export interface components {
              * @description Stable; see the list of error codes.
              * @enum {string}
              */
-            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "internal" | "not_running";
+            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "internal" | "not_running";
             /** @description What happened this time, and what to do. */
             detail: string;
             /** @description The X-Request-Id of this request, for whoever reads the logs. */
@@ -1426,6 +1426,14 @@ export interface components {
             queues: string[];
             concurrency: number;
             running: number;
+            /** @description Whether it claims jobs; not so while it drains. */
+            isClaiming: boolean;
+            /** @description Handlers that took a place at its last heartbeat. */
+            busy: number;
+            /** @description Handlers that ignored their signal and still run. */
+            unresponsive: number;
+            /** @description How long a handler had blocked its event loop; 0 if none does. */
+            blockedMs: number;
             isLocked: boolean;
             isLive: boolean;
         };

@@ -84,7 +84,15 @@ export const settings = {
     default: 5_000,
     min: 0,
     max: day,
-    about: 'How long a handler may take to end after its signal fired for a time-out.',
+    about: 'How long a handler may take to end after its signal fired, before it is given up and its place is free.',
+  },
+  maxUnresponsive: {
+    type: 'whole',
+    default: 10,
+    min: 1,
+    max: 100_000,
+    about:
+      'At how many handlers that ignored their signal and still run a worker stops claiming, drains and fails, so that its process is replaced.',
   },
   retries: {
     type: 'whole',

@@ -29,6 +29,16 @@ export const metricTable = {
     labels: [],
     help: 'Workers of this process that stopped because they could not keep a heartbeat.',
   },
+  holdfast_unresponsive_total: {
+    type: 'counter',
+    labels: ['kind', 'reason'],
+    help: 'Handlers of this process that ignored their signal for longer than `timeoutGraceMs`.',
+  },
+  holdfast_unresponsive_handlers: {
+    type: 'gauge',
+    labels: [],
+    help: 'Handlers of this process that ignored their signal and still run.',
+  },
   holdfast_revivals_total: {
     type: 'counter',
     labels: ['orphan', 'rung'],
@@ -107,6 +117,18 @@ export const metricTable = {
     type: 'gauge',
     labels: [],
     help: 'Living sessions; no more than 1,000 are counted.',
+    from: 'database',
+  },
+  holdfast_sessions_unresponsive: {
+    type: 'gauge',
+    labels: [],
+    help: 'Handlers of all living sessions that ignored their signal and still run.',
+    from: 'database',
+  },
+  holdfast_sessions_blocked: {
+    type: 'gauge',
+    labels: [],
+    help: 'Living sessions whose event loop a handler blocks.',
     from: 'database',
   },
   holdfast_event_group_behind: {

@@ -147,6 +147,10 @@ export interface SessionRow {
   queues: string[]
   concurrency: number
   running: number
+  is_claiming: boolean
+  busy: number
+  unresponsive: number
+  blocked_ms: number
   is_locked: boolean
   is_live: boolean
 }
@@ -165,6 +169,7 @@ const sessionsThat = (p: SessionPage, which: Sql) => sql`
       and database = (select oid from pg_database where datname = current_database())
   )
   select id, host, pid, version, supervisor, started_at, heartbeat_at, lease_until, ended_at, ended_by, kinds, queues, concurrency,
+    is_claiming, busy, unresponsive, blocked_ms,
     (
       select count(*)
       from (select from holdfast.live_job as job where job.session_id = session.id limit 10000) as held

@@ -60,7 +60,13 @@ async function ask(metrics: Metrics, { reads, events, webhooks }: Asked): Promis
     metrics.set('holdfast_queue_oldest_due_seconds', (oldestDueMs ?? 0) / 1000, { queue })
     metrics.set('holdfast_queue_workers', workers, { queue })
   }
-  metrics.set('holdfast_sessions', sessions.filter(({ isLive }) => isLive).length)
+  const living = sessions.filter(({ isLive }) => isLive)
+  metrics.set('holdfast_sessions', living.length)
+  metrics.set(
+    'holdfast_sessions_unresponsive',
+    living.reduce((sum, { unresponsive }) => sum + unresponsive, 0),
+  )
+  metrics.set('holdfast_sessions_blocked', living.filter(({ blockedMs }) => blockedMs > 0).length)
   for (const { name: group, behind, behindMs } of groups) {
     metrics.set('holdfast_event_group_behind', behind, { group })
     metrics.set('holdfast_event_group_behind_seconds', behind > 0 ? behindMs / 1000 : 0, { group })

@@ -22,6 +22,14 @@ export interface Session {
   concurrency: number
   /** How many attempts it holds. */
   running: number
+  /** Whether it claims jobs; not so while it drains. */
+  isClaiming: boolean
+  /** How many handlers took a place at its last heartbeat, also those of jobs that it no longer holds. */
+  busy: number
+  /** How many of its handlers ignored their signal and still run. */
+  unresponsive: number
+  /** How long its event loop had not turned at its last heartbeat: a handler blocks it. 0 if it turns. */
+  blockedMs: number
   /** Whether it holds its lock on the server at this moment. */
   isLocked: boolean
   /** Whether it has not ended, and its lease has not run out. */
@@ -63,6 +71,10 @@ function sessionOf(row: SessionRow): Session {
     queues: row.queues,
     concurrency: row.concurrency,
     running: row.running,
+    isClaiming: row.is_claiming,
+    busy: row.busy,
+    unresponsive: row.unresponsive,
+    blockedMs: row.blocked_ms,
     isLocked: row.is_locked,
     isLive: row.is_live,
   }

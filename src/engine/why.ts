@@ -5,7 +5,7 @@ import type { State } from '../job/machine.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
 import type { Store } from '../store/store.ts'
 import type { Next } from '../why/case.ts'
-import { readFacts, type SnapshotRow } from '../why/facts.sql.ts'
+import { readFacts, type SnapshotRow, type VitalsRow } from '../why/facts.sql.ts'
 import { type Facts, forTenant } from '../why/facts.ts'
 import { mend } from '../why/mend.ts'
 import { type RepairName, repairs } from '../why/repair.ts'
@@ -106,7 +106,17 @@ async function factsOf({ store }: Asking, id: JobId, tenant: string | null): Pro
   // another tenant's job is as good as none: its id must not be told apart from one that does not exist
   if (!row?.facts || (tenant !== null && whose !== tenant))
     throw new HoldfastError('job_not_found', `There is no job ${id}.`)
-  return { id, facts: row.facts, snapshots: row.snapshots }
+  return { id, facts: withVitals(row.facts, row), snapshots: row.snapshots }
+}
+
+/** The facts, with what the workers say of themselves. */
+function withVitals(facts: Facts, { workers, blocked_ms, unresponsive }: VitalsRow): Facts {
+  return {
+    ...facts,
+    session: facts.session && { ...facts.session, ...(blocked_ms !== null && { blockedMs: blocked_ms }) },
+    workers: facts.workers && { ...facts.workers, ...workers },
+    unresponsive,
+  }
 }
 
 function whyOf(config: Config, { id, facts: all, snapshots }: Read, tenant: string | null): Why {

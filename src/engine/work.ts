@@ -51,7 +51,7 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
     jobs,
     supervisor: parts.supervisor,
     version,
-    news: { ...workerNews(parts, onEnded), failed },
+    news: { ...workerNews(parts, onEnded), failed, wornOut },
   })
   const reaper = makeEngineReaper(parts)
   let stopping: Promise<void> | undefined
@@ -67,6 +67,15 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
     end(error)
     stopping ??= Promise.all([reaper.stop(), worker.halt()]).then(() => {})
     stopping.catch((err) => log.error({ err }, 'the failed worker could not stop in good order'))
+  }
+
+  /** Only the process that ends can end handlers that ignore their signal; those that heed it may finish first. */
+  function wornOut(error: HoldfastError): void {
+    log.error({ err: error }, 'too many handlers ignore their signal; the worker drains and has to be replaced')
+    metrics.add('holdfast_worker_failures_total')
+    end(error)
+    stopping ??= worker.stop().then(() => reaper.stop())
+    stopping.catch((err) => log.error({ err }, 'the worker could not drain in good order'))
   }
 
   return {
@@ -92,7 +101,7 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
   }
 }
 
-function workerNews({ log, metrics }: EngineParts, onEnded: OnEnded): Omit<WorkerNews, 'failed'> {
+function workerNews({ log, metrics }: EngineParts, onEnded: OnEnded): Omit<WorkerNews, 'failed' | 'wornOut'> {
   return {
     settled(attempt, outcome) {
       metrics.add('holdfast_settled_total', { kind: attempt.job.kind, outcome: outcome.move })
@@ -112,6 +121,22 @@ function workerNews({ log, metrics }: EngineParts, onEnded: OnEnded): Omit<Worke
     threadDied(why) {
       metrics.add('holdfast_heartbeat_deaths_total')
       log.error({ reason: why }, 'the heartbeat thread died; another one takes over')
+    },
+    unresponsive({ job, fence, stage, abortedBy }, count) {
+      const reason = abortedBy as string
+      metrics.add('holdfast_unresponsive_total', { kind: job.kind, reason })
+      metrics.set('holdfast_unresponsive_handlers', count)
+      log.warn(
+        { kind: job.kind, id: fence.id, stage: stage.name, attempt: fence.attempt, reason, unresponsive: count },
+        'a handler ignored its signal and still runs; its place is free, and its return value is discarded',
+      )
+    },
+    returned({ job, fence, stage }, count) {
+      metrics.set('holdfast_unresponsive_handlers', count)
+      log.info(
+        { kind: job.kind, id: fence.id, stage: stage.name, attempt: fence.attempt, unresponsive: count },
+        'a handler that had ignored its signal returned',
+      )
     },
     trouble(error) {
       if (isConnectionError(error)) log.warn({ reason: messageOf(error) }, 'the database is out of reach; trying again')

@@ -56,6 +56,10 @@ export const errorCodes = {
     status: 410,
     meaning: 'The session was ended, and all its attempts were given away; open a new one.',
   },
+  handlers_unresponsive: {
+    status: 500,
+    meaning: 'Too many handlers of the worker ignored their signal and still run, so it drained; replace the process.',
+  },
   worker_failed: {
     status: 500,
     meaning: 'The worker of this process could not keep its heartbeat, so it stopped; replace the process.',

@@ -101,6 +101,15 @@ export const orphans = {
     duty: null,
     test: 'a cancelled job stops executing although its wake-up was lost',
   },
+  'handler-ignores-signal': {
+    comesAbout: 'A handler is told to end (its job was cancelled or given away, or its time is over) and does not.',
+    found: 'The worker looks at its clock: the handler has not returned within the grace.',
+    revived:
+      'Its place is freed, and it is shown until it returns; at `maxUnresponsive` of them the worker drains and its process is replaced.',
+    bound: 'timeoutGraceMs',
+    duty: null,
+    test: 'a worker whose handlers ignore a cancel claims again after the grace, and shows them until they return',
+  },
   'fan-out-unsealed': {
     comesAbout: 'The producer of a fan-out dies half-way.',
     found: 'Its job is running under a dead session.',

@@ -127,6 +127,14 @@ export function hasDrifted(barrier: BarrierFacts): boolean {
   return (['succeeded', 'failed', 'cancelled'] as const).some((name) => ledger[name] !== barrier[name])
 }
 
+/** The handler of a given-up attempt that still runs, in words. */
+export function unresponsiveWords(c: Pick<Timed, 'facts'>): string {
+  const [first] = c.facts.unresponsive ?? []
+  if (!first) return 'no handler of it was given up'
+  const where = first.host === undefined ? '' : ` (${first.host}, process ${first.pid})`
+  return `the handler of attempt ${first.attempt} was told to end (${first.reason}) ${ago(c, first.since)} and still runs on session ${first.sessionId}${where}`
+}
+
 /** A number and its noun. */
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`

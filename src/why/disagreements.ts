@@ -1,5 +1,5 @@
 import { isFinal } from '../job/machine.ts'
-import { ago, barrierOf, countedOf, hasDrifted, isPast, type JobCase, ledgerTotal } from './case.ts'
+import { ago, barrierOf, countedOf, hasDrifted, isPast, type JobCase, ledgerTotal, unresponsiveWords } from './case.ts'
 import type { BarrierFacts, Facts } from './facts.ts'
 import { lossOf } from './running.ts'
 
@@ -21,6 +21,7 @@ function ofJob(c: JobCase): (string | null)[] {
     itemAndBarrier(c),
     leader(c),
     webhooks(c),
+    rowAndHandler(c),
   ]
 }
 
@@ -108,6 +109,11 @@ function itemAndBarrier({ job, facts: { itemOf } }: JobCase): string | null {
   if (itemOf.parentState === null || isFinal(itemOf.parentState))
     return `The row says ${job.state}; the job that it is an item of is ${itemOf.parentState ?? 'gone'}.`
   return itemOf.stoppedAt ? `The row says ${job.state}; its fan-out was stopped.` : null
+}
+
+function rowAndHandler(c: JobCase): string | null {
+  if ((c.facts.unresponsive?.length ?? 0) === 0) return null
+  return `The row says ${c.job.state}, attempt ${c.job.attempt}; ${unresponsiveWords(c)}.`
 }
 
 function leader(c: JobCase): string | null {

@@ -1,5 +1,17 @@
 import { finalStates, isFinal } from '../job/machine.ts'
-import { ago, beatMs, bySweep, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
+import {
+  ago,
+  beatMs,
+  bySweep,
+  isPast,
+  type JobCase,
+  later,
+  type Next,
+  plural,
+  sinceMs,
+  unresponsiveWords,
+  until,
+} from './case.ts'
 import type { DeliveryFacts, GroupFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
@@ -58,6 +70,19 @@ export const endedRules: readonly Rule<JobCase>[] = [
     sentence: (c) => `${endWords(c)}; but items of its fan-out still live`,
     next: (c) => bySweep(c, 'They are cancelled, and the barrier is closed'),
     repair: 'stop-items',
+  },
+  {
+    code: 'handler-unresponsive',
+    states,
+    meaning: 'It has ended, and the handler of an attempt still runs: it ignores its signal.',
+    orphans: ['handler-ignores-signal'],
+    when: ({ facts }) => (facts.unresponsive?.length ?? 0) > 0,
+    sentence: (c) => `${endWords(c)}; ${unresponsiveWords(c)}`,
+    next: () => ({
+      what: 'Its return value is discarded; the handler ends by itself, or with its process',
+      byAt: null,
+    }),
+    repair: null,
   },
   {
     code: 'still-executing',

@@ -1,5 +1,5 @@
 import { sql, statement } from '../store/sql.ts'
-import type { Facts } from './facts.ts'
+import type { Facts, HandlerFacts, WorkerFacts } from './facts.ts'
 
 /** A snapshot that a settle kept. */
 export interface SnapshotRow {
@@ -10,11 +10,45 @@ export interface SnapshotRow {
   facts: Facts | { trouble: string }
 }
 
+/** What the workers say of themselves. */
+export interface VitalsRow {
+  workers: Pick<WorkerFacts, 'claiming' | 'busy' | 'unresponsive' | 'blocked' | 'blockedMs'>
+  /** Of the session that holds the job. */
+  blocked_ms: number | null
+  unresponsive: HandlerFacts[]
+}
+
 /** What every source says about a job, with the last snapshots of it. Without facts: no source knows it. */
-export const readFacts = statement<{ facts: Facts | null; snapshots: SnapshotRow[] }>()(
+export const readFacts = statement<VitalsRow & { facts: Facts | null; snapshots: SnapshotRow[] }>()(
   'why.facts',
   (p: { id: string; shown: number }) => sql`
-  select holdfast.facts_of(${p.id}::uuid, true) as facts, coalesce((
+  with told as materialized (
+    select holdfast.facts_of(${p.id}::uuid, true) as facts
+  ),
+  living as materialized (
+    select *
+    from holdfast.session
+    where session.ended_at is null and session.lease_until > now()
+  )
+  select told.facts, (
+    select json_build_object('claiming', count(*) filter (where is_claiming), 'busy', coalesce(sum(busy), 0),
+      'unresponsive', coalesce(sum(living.unresponsive), 0), 'blocked', count(*) filter (where is_claiming and blocked_ms > 0),
+      'blockedMs', coalesce(max(blocked_ms), 0))
+    from living
+    where (living.tenant is null or living.tenant = told.facts #>> '{job,tenant}') and exists (
+      select
+      from unnest(living.kinds, living.queues) as served (kind, queue)
+      where served.kind = told.facts #>> '{job,kind}' and served.queue = told.facts #>> '{job,queue}'
+    )
+  ) as workers, (
+    select blocked_ms from living where id = (told.facts #>> '{job,sessionId}')::bigint
+  ) as blocked_ms, coalesce((
+    select json_agg(json_build_object('sessionId', living.id, 'attempt', (handler ->> 'attempt')::int, 'stage', handler ->> 'stage',
+      'reason', handler ->> 'reason', 'since', handler ->> 'since', 'host', living.host, 'pid', living.pid) order by living.id)
+    from living
+    cross join lateral json_array_elements(living.unresponsive_handlers) as handler
+    where handler ->> 'id' = ${p.id}::uuid::text
+  ), '[]') as unresponsive, coalesce((
     select json_agg(json_build_object('at', last.at, 'attempt', last.attempt, 'event', last.event, 'facts', last.facts) order by last.attempt)
     from (
       select *
@@ -23,7 +57,8 @@ export const readFacts = statement<{ facts: Facts | null; snapshots: SnapshotRow
       order by snapshot.attempt desc
       limit ${p.shown}
     ) as last
-  ), '[]') as snapshots`,
+  ), '[]') as snapshots
+  from told`,
 )
 
 /** Forgets snapshots of long ago. */

@@ -40,6 +40,8 @@ export interface SessionFacts {
   isLocked: boolean | null
   /** Whether its worker speaks HTTP, and so has a lease of its own length and no lock. */
   isRemote?: boolean
+  /** How long a handler had blocked its event loop at its last heartbeat; 0 if none does. */
+  blockedMs?: number
   concurrency?: number
   host?: string
   pid?: number
@@ -53,6 +55,26 @@ export interface WorkerFacts {
   /** How many jobs they hold, started or not; null if nobody counted. */
   holding?: number | null
   lastSeenAt: Moment | null
+  /** How many of the living claim jobs: those that drain do not. */
+  claiming?: number
+  /** How many handlers they run, also of jobs that they no longer hold. */
+  busy?: number
+  /** How many of their handlers ignored their signal and still run. */
+  unresponsive?: number
+  /** How many of those that claim have a blocked event loop, and for how long at most. */
+  blocked?: number
+  blockedMs?: number
+}
+
+/** A handler of an attempt that was given up: it ignored its signal and still runs. */
+export interface HandlerFacts {
+  sessionId: number
+  attempt: number
+  stage: string
+  reason: string
+  since: Moment
+  host?: string
+  pid?: number
 }
 
 /** The items of a barrier, counted. */
@@ -187,6 +209,8 @@ export interface Facts {
   session: SessionFacts | null
   queue: { name: string | null; pausedAt: Moment | null }
   workers: WorkerFacts | null
+  /** Handlers of its attempts that were given up and still run. */
+  unresponsive?: HandlerFacts[]
   /** How many due jobs go before it, at most 1000. */
   ahead?: number | null
   barriers: BarrierFacts[]
@@ -223,7 +247,8 @@ export function forTenant(facts: Facts): Facts {
   return {
     ...rest,
     session: facts.session && without(facts.session, ['host', 'pid', 'version', 'concurrency']),
-    workers: facts.workers && without(facts.workers, ['holding']),
+    workers: facts.workers && without(facts.workers, ['holding', 'busy', 'unresponsive', 'blocked', 'blockedMs']),
+    ...(facts.unresponsive && { unresponsive: facts.unresponsive.map((one) => without(one, ['host', 'pid'])) }),
     leader: facts.leader && without(facts.leader, ['holder']),
     oldestWriter: facts.oldestWriter && { since: facts.oldestWriter.since },
     groups: facts.groups.filter(({ name }) => name === 'webhooks'),

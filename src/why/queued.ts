@@ -2,6 +2,7 @@ import { suspectCrashes } from '../job/define.ts'
 import { lengthWords } from '../job/length.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
 import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
+import type { WorkerFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
 const states = ['queued'] as const
@@ -77,6 +78,20 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     repair: null,
   },
   {
+    code: 'workers-draining',
+    states,
+    meaning: 'All living workers that know its kind have stopped claiming: they drain, and end.',
+    orphans: [],
+    when: ({ facts: { workers } }) => workers?.claiming === 0,
+    sentence: ({ facts: { workers } }) =>
+      `waiting: the workers that know its kind (${workers?.living}) drain and claim no more${unresponsiveWords(workers)}`,
+    next: () => ({
+      what: 'It is claimed as soon as another worker with this kind starts; `holdfast work` starts one',
+      byAt: null,
+    }),
+    repair: null,
+  },
+  {
     code: 'stage-unknown',
     states,
     meaning: 'It stands at a stage that its kind, as last registered, does not have.',
@@ -102,13 +117,28 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     repair: null,
   },
   {
+    code: 'workers-blocked',
+    states,
+    meaning: 'In every worker that knows its kind, a handler blocks the event loop, so none of them can claim.',
+    orphans: [],
+    when: ({ facts: { workers } }) => (workers?.blocked ?? 0) > 0 && workers?.blocked === workers?.claiming,
+    sentence: ({ facts: { workers } }) =>
+      `waiting: a handler blocks the event loop of all workers that know its kind (${workers?.claiming}), for up to ${lengthWords(workers?.blockedMs ?? 0)}`,
+    next: () => ({
+      what: 'It is claimed as soon as such a handler lets go of the event loop, or another worker starts',
+      byAt: null,
+    }),
+    repair: null,
+  },
+  {
     code: 'workers-busy',
     states,
-    meaning: 'All workers that know its kind hold as many jobs as they run at a time.',
+    meaning: 'All workers that know its kind hold, or still run, as many jobs as they run at a time.',
     orphans: [],
-    when: ({ facts: { workers } }) => workers?.holding != null && workers.holding >= workers.concurrency,
+    when: ({ facts: { workers } }) =>
+      workers?.holding != null && Math.max(workers.holding, workers.busy ?? 0) >= workers.concurrency,
     sentence: ({ facts: { workers, ahead } }) =>
-      `waiting: all workers that know its kind (${workers?.living}) are busy with ${plural(workers?.holding ?? 0, 'job')}${aheadWords(ahead)}`,
+      `waiting: all workers that know its kind (${workers?.living}) are busy with ${plural(workers?.holding ?? 0, 'job')}${leftoverWords(workers)}${aheadWords(ahead)}`,
     next: () => ({
       what: 'It is claimed when its turn comes; more workers, or a higher concurrency, would help',
       byAt: null,
@@ -150,6 +180,18 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     repair: null,
   },
 ]
+
+/** Handlers whose jobs were cancelled or taken away, and which have not ended yet. */
+function leftoverWords(workers: WorkerFacts | null): string {
+  const leftover = (workers?.busy ?? 0) - (workers?.holding ?? 0)
+  if (leftover <= 0) return ''
+  return ` and ${plural(leftover, 'handler')} of jobs that are no longer theirs`
+}
+
+function unresponsiveWords(workers: WorkerFacts | null): string {
+  const count = workers?.unresponsive ?? 0
+  return count === 0 ? '' : `; ${plural(count, 'handler')} of theirs ignored ${count === 1 ? 'its' : 'their'} signal`
+}
 
 function dueLater({ job, facts, config }: JobCase): Next {
   const dueAtMs = Date.parse(job.runAt as string)

@@ -151,6 +151,20 @@ export const runningRules: readonly Rule<JobCase>[] = [
     repair: null,
   },
   {
+    code: 'worker-blocked',
+    states,
+    meaning: 'A handler blocks the event loop of its worker, so that nothing else moves there.',
+    orphans: [],
+    when: ({ facts }) => (facts.session?.blockedMs ?? 0) > 0,
+    sentence: (c) =>
+      `running on session ${c.job.sessionId}, whose event loop a handler has blocked for ${lengthWords(c.facts.session?.blockedMs ?? 0)}`,
+    next: (c) => ({
+      what: 'If this job has not started, it is given back; else it goes on when the handler lets go, or is taken for hung at its deadline',
+      byAt: new Date(Date.parse(c.job.deadlineAt as string) + c.config.sweepMs + c.config.pollMs + 500),
+    }),
+    repair: null,
+  },
+  {
     code: 'running',
     states,
     meaning: 'It runs, and its worker is well.',

@@ -10,8 +10,10 @@ import { failure, timeoutError } from './conclude.ts'
 import { type HandlerParts, runHandler } from './handler.ts'
 import type { ClaimedRow } from './lot.ts'
 import type { Pace } from './pace.ts'
+import { Prefetch } from './prefetch.ts'
 import type { Reports } from './report.ts'
 import { beginAttempt, endAttempt } from './span.ts'
+import { Unresponsive } from './unresponsive.ts'
 
 /** The attempts in the hands of a worker: those that wait for a free handler, and those that run. */
 export interface Hands {
@@ -34,6 +36,8 @@ export interface Hands {
   runningFor(ms: number): Attempt[]
   readonly running: number
   readonly waiting: number
+  /** The handlers that were told to end, did not, and were given up. */
+  readonly unresponsive: Unresponsive
   /** Everything that is held in the database in this worker's name: waiting, running, or on its way to be settled. */
   held(): HeldFence[]
   /** Whether one of them has lost several workers already. */
@@ -52,6 +56,10 @@ export interface HandsOptions {
   pace: Pace
   onSettled: (attempt: Attempt, outcome: Outcome) => void
   onTrouble: (error: unknown) => void
+  /** A handler ignored its signal for longer than the grace; its place is free. */
+  onUnresponsive: (attempt: Attempt) => void
+  /** One of those has returned after all. */
+  onReturned: (attempt: Attempt) => void
   /** Whether the lease stands; without it nothing is started. */
   isLeaseHeld: () => boolean
   /** The present session. */
@@ -60,10 +68,8 @@ export interface HandsOptions {
   onRoom: () => void
 }
 
-interface Waiting {
-  row: ClaimedRow
-  sinceMs: number
-}
+/** How often the clock is looked at. */
+export const tickMs = 50
 
 /** Makes the hands of a worker. */
 export function makeHands(options: HandsOptions): Hands {
@@ -72,31 +78,25 @@ export function makeHands(options: HandsOptions): Hands {
   const makeAttempt = attemptMaker(config)
   const running = new Set<Attempt>()
   const settling = new Map<HeldFence, ClaimedRow>()
-  let waiting: Waiting[] = []
-  let next = 0
+  const waiting = new Prefetch()
   let emptied: (() => void)[] = []
   const unsettledMost = 4 * config.batchSize
-
-  const waitingCount = () => waiting.length - next
+  const unresponsive = new Unresponsive({ onGivenUp: options.onUnresponsive, onReturned: options.onReturned })
+  let tickedAtMs = performance.now()
 
   function pump(): void {
     let started = 0
     while (
-      next < waiting.length &&
+      waiting.size > 0 &&
       running.size < config.concurrency &&
       settler.size < unsettledMost &&
       options.isLeaseHeld()
     ) {
-      begin((waiting[next] as Waiting).row)
-      next += 1
+      begin(waiting.shift() as ClaimedRow)
       started += 1
     }
-    if (next === waiting.length) {
-      waiting = []
-      next = 0
-    }
     if (started > 0) pace.started(started, performance.now())
-    if (running.size + waitingCount() === 0) tellEmpty()
+    if (running.size + waiting.size === 0) tellEmpty()
   }
 
   function tellEmpty(): void {
@@ -111,11 +111,15 @@ export function makeHands(options: HandsOptions): Hands {
     attempt.span = beginAttempt(attempt)
     running.add(attempt)
     const run = () => runHandler(handlerParts, attempt)
-    void (attempt.span ? attempt.span.run(run) : run()).then((outcome) => end(attempt, outcome))
+    void (attempt.span ? attempt.span.run(run) : run()).then((outcome) => returned(attempt, outcome))
+  }
+
+  function returned(attempt: Attempt, outcome: Outcome): void {
+    if (attempt.isOver) unresponsive.remove(attempt)
+    else end(attempt, outcome)
   }
 
   function end(attempt: Attempt, outcome: Outcome): void {
-    if (attempt.isOver) return
     attempt.isOver = true
     running.delete(attempt)
     // a cancelled job is final already: there is nothing to write about this attempt
@@ -142,7 +146,7 @@ export function makeHands(options: HandsOptions): Hands {
     settling.delete(attempt.fence)
     endAttempt(attempt, outcome, settled)
     if (settled === 'settled') options.onSettled(attempt, outcome)
-    if (waitingCount() > 0) schedulePump()
+    if (waiting.size > 0) schedulePump()
   }
 
   /** Postgres can't hold the outcome itself. Trying again would not help, so the attempt fails with the reason. */
@@ -176,7 +180,7 @@ export function makeHands(options: HandsOptions): Hands {
   function room(): number {
     const free = config.concurrency - running.size
     const target = Math.min(2 * config.batchSize, free + pace.ahead())
-    const wanted = Math.min(config.batchSize, target - waitingCount())
+    const wanted = Math.min(config.batchSize, target - waiting.size)
     // a nearly full buffer is topped up in one larger claim rather than in many small ones
     return wanted >= Math.min(config.batchSize, target / 2) ? wanted : 0
   }
@@ -191,40 +195,46 @@ export function makeHands(options: HandsOptions): Hands {
     }
   }
 
-  function releaseThose(isStale: (one: Waiting) => boolean): void {
-    const kept: Waiting[] = []
-    const stale: ClaimedRow[] = []
-    for (const one of waiting.slice(next)) {
-      if (isStale(one)) stale.push(one.row)
-      else kept.push(one)
-    }
-    if (stale.length === 0) return
-    waiting = kept
-    next = 0
-    giveBack(stale)
-    if (running.size + kept.length === 0) tellEmpty()
+  function releaseThose(isUnwanted: (row: ClaimedRow, sinceMs: number) => boolean): void {
+    const unwanted = waiting.remove(isUnwanted)
+    if (unwanted.length === 0) return
+    giveBack(unwanted)
+    if (running.size + waiting.size === 0) tellEmpty()
   }
 
   function watch(attempt: Attempt, nowMs: number): void {
     if (attempt.abortedBy === undefined && nowMs - attempt.startedAtMs >= attempt.allowance.timeoutMs)
       attempt.abort('timeout', nowMs)
-    if (attempt.abortedBy === 'timeout' && nowMs - attempt.abortedAtMs >= config.timeoutGraceMs)
-      end(attempt, failure(attempt, timeoutError(attempt)))
+    if (attempt.abortedBy !== undefined && nowMs - attempt.abortedAtMs >= config.timeoutGraceMs)
+      giveUpOn(attempt, nowMs)
+  }
+
+  /** Frees the place of a handler that ignores its signal, whatever the reason: nobody knows whether it will ever return. */
+  function giveUpOn(attempt: Attempt, nowMs: number): void {
+    end(attempt, attempt.abortedBy === 'timeout' ? failure(attempt, timeoutError(attempt)) : { move: 'release' })
+    unresponsive.add(attempt, nowMs)
+  }
+
+  /** Handlers can't react while another one blocks the event loop: that time is no part of their grace. */
+  function extendGrace(lateMs: number): void {
+    for (const attempt of running) if (attempt.abortedBy !== undefined) attempt.abortedAtMs += lateMs
   }
 
   return {
     take(rows) {
       // one claim has one session; if that was ended while the claim was under way, the rows are about to be given to others
       if (rows[0] && rows[0].sessionId !== options.sessionId()) return giveBack(rows)
-      const sinceMs = performance.now()
-      for (const row of rows) waiting.push({ row, sinceMs })
+      waiting.push(rows)
       pump()
     },
     room,
     tick() {
       const nowMs = performance.now()
+      const lateMs = nowMs - tickedAtMs - 2 * tickMs
+      tickedAtMs = nowMs
+      if (lateMs > 0) extendGrace(lateMs)
       for (const attempt of running) watch(attempt, nowMs)
-      releaseThose(({ sinceMs }) => sinceMs < nowMs - config.holdMs)
+      releaseThose((_, sinceMs) => sinceMs < nowMs - config.holdMs)
     },
     abortAll(reason) {
       const nowMs = performance.now()
@@ -237,8 +247,7 @@ export function makeHands(options: HandsOptions): Hands {
           ({ id, attempt, state }) => [`${id} ${attempt}`, state === 'cancelled' ? 'cancelled' : 'lease_lost'] as const,
         ),
       )
-      waiting = waiting.slice(next).filter(({ row }) => !reasons.has(`${row.id} ${row.attempt}`))
-      next = 0
+      waiting.remove((row) => reasons.has(`${row.id} ${row.attempt}`))
       schedulePump()
       for (const attempt of running) {
         const reason = reasons.get(`${attempt.fence.id} ${attempt.fence.attempt}`)
@@ -248,7 +257,7 @@ export function makeHands(options: HandsOptions): Hands {
     releaseWaiting: () => releaseThose(() => true),
     releaseForeign() {
       const own = options.sessionId()
-      releaseThose(({ row }) => row.sessionId !== own)
+      releaseThose((row) => row.sessionId !== own)
     },
     giveUp() {
       for (const attempt of running) end(attempt, { move: 'release' })
@@ -257,23 +266,20 @@ export function makeHands(options: HandsOptions): Hands {
       const beforeMs = performance.now() - ms
       return [...running].filter((attempt) => attempt.startedAtMs <= beforeMs)
     },
-    held: () => [
-      ...waiting.slice(next).map(({ row }) => heldFenceOf(row)),
-      ...[...running].map(({ fence }) => fence),
-      ...settling.keys(),
-    ],
+    held: () => [...waiting.rows().map(heldFenceOf), ...[...running].map(({ fence }) => fence), ...settling.keys()],
     get hasSuspect() {
       // one that is not settled yet would share the blame for what the next one does
-      const rows = [...waiting.slice(next), ...running].map(({ row }) => row).concat(...settling.values())
+      const rows = [...waiting.rows(), ...[...running].map(({ row }) => row), ...settling.values()]
       return rows.some(({ crashes }) => crashes >= suspectCrashes)
     },
     get running() {
       return running.size
     },
     get waiting() {
-      return waitingCount()
+      return waiting.size
     },
+    unresponsive,
     empty: () =>
-      running.size + waitingCount() === 0 ? Promise.resolve() : new Promise((resolve) => emptied.push(resolve)),
+      running.size + waiting.size === 0 ? Promise.resolve() : new Promise((resolve) => emptied.push(resolve)),
   }
 }

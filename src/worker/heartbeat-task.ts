@@ -1,4 +1,5 @@
 import type { SessionFacts } from './session.sql.ts'
+import type { UnresponsiveHandler } from './vitals.ts'
 
 /** What a heartbeat thread is started with. */
 export interface HeartbeatTask {
@@ -10,7 +11,12 @@ export interface HeartbeatTask {
   /** The session of the thread that died before this one; null to open one. */
   sessionId: number | null
   facts: SessionFacts
+  /** How the process is, written by its main thread. */
+  vitals: SharedArrayBuffer
 }
+
+/** What a heartbeat thread is told. */
+export type HeartbeatOrder = 'stop' | { unresponsive: UnresponsiveHandler[] }
 
 /** What a heartbeat thread tells. Times are of the monotonic clock that all threads share. */
 export type HeartbeatNews =

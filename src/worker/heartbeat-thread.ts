@@ -7,8 +7,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import pg from 'pg'
 import { connectionOptions, drop } from '../store/connection.ts'
 import { type Runner, runnerIn } from '../store/store.ts'
-import { connectMs, type HeartbeatNews, type HeartbeatTask, patienceMs } from './heartbeat-task.ts'
+import { connectMs, type HeartbeatNews, type HeartbeatOrder, type HeartbeatTask, patienceMs } from './heartbeat-task.ts'
 import { beat, closeSession, lockSession, openSession } from './session.sql.ts'
+import { readVitals, type UnresponsiveHandler } from './vitals.ts'
 
 const task = workerData as HeartbeatTask
 const port = parentPort as NonNullable<typeof parentPort>
@@ -18,10 +19,15 @@ const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
 let sessionId = task.sessionId ?? undefined
 let isStopping = false
 let wake: () => void = () => {}
+let unresponsive: UnresponsiveHandler[] = []
 
-port.on('message', (word: 'stop') => {
-  if (word === 'stop') isStopping = true
-  wake()
+port.on('message', (order: HeartbeatOrder) => {
+  if (order === 'stop') {
+    isStopping = true
+    wake()
+  } else {
+    unresponsive = order.unresponsive
+  }
 })
 
 function nap(ms: number): Promise<void> {
@@ -61,7 +67,13 @@ async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
   }
   const isLocked = wasLocked || (!task.isPooled && (await takeLock(runner, sessionId)))
   const sentAtMs = monotonicMs()
-  const [confirmed] = await runner.run(beat, { id: sessionId, isLocked, leaseMs: task.facts.leaseMs })
+  const [confirmed] = await runner.run(beat, {
+    id: sessionId,
+    isLocked,
+    leaseMs: task.facts.leaseMs,
+    vitals: readVitals(task.vitals),
+    unresponsive,
+  })
   if (confirmed) {
     tell({ news: 'confirmed', id: sessionId, sentAtMs })
     return isLocked

@@ -9,7 +9,7 @@
 import { Worker } from 'node:worker_threads'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { within } from '../service/service.ts'
-import { type HeartbeatNews, type HeartbeatTask, longestStepMs } from './heartbeat-task.ts'
+import { type HeartbeatNews, type HeartbeatOrder, type HeartbeatTask, longestStepMs } from './heartbeat-task.ts'
 
 /** What a heartbeat needs. */
 export interface HeartbeatOptions {
@@ -17,6 +17,8 @@ export interface HeartbeatOptions {
   /** The session that the next thread resumes, if there is one. */
   sessionId: () => number | null
   onNews: (news: HeartbeatNews) => void
+  /** A thread was started, which knows nothing of what its predecessors were told. */
+  onStarted: () => void
   /** The thread died, or is about to be ended: its connection is as good as cut. */
   onLost: (why: string) => void
   /** Too many threads died; there will be no other. */
@@ -64,13 +66,18 @@ export class Heartbeat {
     this.#begin()
   }
 
+  /** Tells the thread something. If there is none at the moment, `onStarted` is the time to tell the next one. */
+  order(order: Exclude<HeartbeatOrder, 'stop'>): void {
+    this.#thread?.postMessage(order)
+  }
+
   /** Asks the thread to close the session, and waits until it is gone. */
   async stop(): Promise<void> {
     this.#isStopping = true
     clearTimeout(this.#timer)
     clearInterval(this.#watch)
     const thread = this.#thread
-    thread?.postMessage('stop')
+    thread?.postMessage('stop' satisfies HeartbeatOrder)
     if (await within(this.#isCondemned ? 0 : stopMs, this.#closed)) return
     void thread?.terminate()
     await within(stopMs, this.#closed)
@@ -96,6 +103,7 @@ export class Heartbeat {
         resolve()
       })
     })
+    this.#options.onStarted()
   }
 
   #hear(thread: Worker, news: HeartbeatNews): void {

@@ -1,5 +1,6 @@
 import { sessionLockClass } from '../store/locks.ts'
 import { sql, statement } from '../store/sql.ts'
+import { freshVitals, type UnresponsiveHandler, type Vitals } from './vitals.ts'
 
 /** What a session says about itself. */
 export interface SessionFacts {
@@ -38,13 +39,26 @@ export const lockSession = statement<{ is_locked: boolean }>()(
   select pg_try_advisory_lock(${sessionLockClass}::int, ${p.id}::int) as is_locked`,
 )
 
+/** A heartbeat: the renewal of the lease, and how the process is. */
+export interface Beat {
+  id: number
+  isLocked: boolean
+  leaseMs: number
+  vitals?: Vitals
+  /** The first of the handlers that ignore their signal. */
+  unresponsive?: UnresponsiveHandler[]
+}
+
 /** Renews the lease. No row back: the session was ended, and all its attempts were given away. */
 export const beat = statement<{ id: number; lease_until: Date }>()(
   'session.beat',
-  (p: { id: number; isLocked: boolean; leaseMs: number }) => sql`
+  ({ vitals = freshVitals, unresponsive = [], ...p }: Beat) => sql`
   update holdfast.session
   set heartbeat_at = now(), lease_until = now() + ${p.leaseMs}::float8 * interval '1 ms',
-    locked_on = case when ${p.isLocked}::boolean then pg_postmaster_start_time() end
+    locked_on = case when ${p.isLocked}::boolean then pg_postmaster_start_time() end,
+    is_claiming = ${vitals.isClaiming}::boolean, busy = ${vitals.busy}::int, blocked_ms = ${vitals.blockedMs}::int,
+    unresponsive = ${vitals.unresponsive}::int,
+    unresponsive_handlers = ${unresponsive.length === 0 ? null : JSON.stringify(unresponsive)}::json
   where id = ${p.id} and ended_at is null
   returning id, lease_until`,
 )

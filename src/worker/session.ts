@@ -15,6 +15,7 @@ import type { Service } from '../service/service.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { HeartbeatNews } from './heartbeat-task.ts'
 import type { SessionFacts } from './session.sql.ts'
+import type { UnresponsiveHandler } from './vitals.ts'
 
 /** The lease of this process over all its attempts. */
 export interface Session extends Service {
@@ -24,6 +25,8 @@ export interface Session extends Service {
   isHeld(): boolean
   /** How long the heartbeat thread has given no sign of life, whatever the database does. */
   quietMs(): number
+  /** Tells whoever looks at the session which handlers ignore their signal. */
+  showUnresponsive(handlers: UnresponsiveHandler[]): void
 }
 
 /** What a session needs. */
@@ -32,6 +35,8 @@ export interface SessionOptions {
   isPooled: boolean
   config: Config
   facts: Omit<SessionFacts, 'leaseMs' | 'lostAfterMs'>
+  /** How this process is: the heartbeat thread reads it. */
+  vitals: SharedArrayBuffer
   /** The lease is in doubt or gone: abort everything now. */
   onDoubt: () => void
   /** A heartbeat was refused: the session was ended, and all its attempts were given away. */
@@ -39,6 +44,8 @@ export interface SessionOptions {
   /** The lease stands (again); a fresh session id means that all earlier attempts are lost. */
   onHeld: (id: number) => void
   onTrouble: (message: string) => void
+  /** A heartbeat thread was started; it has to be shown what is to be shown. */
+  onThreadStarted: () => void
   /** The heartbeat thread died; another one follows. */
   onThreadDied: (why: string) => void
   /** There is no heartbeat any more, and there will be none: this worker has to end. */
@@ -117,9 +124,11 @@ export function makeSession(options: SessionOptions): Session {
       heartbeatMs: config.heartbeatMs,
       abortMarginMs: config.abortMarginMs,
       facts: { ...options.facts, leaseMs: config.leaseMs, lostAfterMs: config.lostAfterMs },
+      vitals: options.vitals,
     },
     sessionId: () => openedId,
     onNews: hear,
+    onStarted: options.onThreadStarted,
     onLost: (why) => {
       cut()
       options.onThreadDied(why)
@@ -145,6 +154,7 @@ export function makeSession(options: SessionOptions): Session {
     id: () => id ?? 0,
     isHeld: () => isHeld && heldForMs() > 0,
     quietMs: () => heartbeat.quietMs(),
+    showUnresponsive: (unresponsive) => heartbeat.order({ unresponsive }),
     start() {
       starting ??= begin()
       return starting

@@ -18,11 +18,12 @@ import type { Store } from '../store/store.ts'
 import type { Attempt, HeldFence } from './attempt.ts'
 import { lostAttempts, registerKinds } from './claim.sql.ts'
 import { makeClaimer } from './claimer.ts'
-import { makeHands } from './hands.ts'
+import { makeHands, tickMs } from './hands.ts'
 import { lanesOf } from './lanes.ts'
 import { makePace } from './pace.ts'
 import { makeReports } from './report.ts'
 import { makeSession } from './session.ts'
+import { vitalsMemory, writeVitals } from './vitals.ts'
 
 /** What happens in a worker, for whoever logs and counts. */
 export interface WorkerNews {
@@ -32,8 +33,14 @@ export interface WorkerNews {
   doubted(): void
   /** The heartbeat thread died; another one follows. */
   threadDied(why: string): void
+  /** Too many handlers ignore their signal. Whoever owns this worker has to stop it, and to see to it that its process is replaced. */
+  wornOut(error: HoldfastError): void
   /** This worker can't go on. Whoever owns it has to stop it, and what runs beside it. */
   failed(error: HoldfastError): void
+  /** A handler ignored its signal for longer than the grace. So many do now. */
+  unresponsive(attempt: Attempt, count: number): void
+  /** One of those has returned after all. So many are left. */
+  returned(attempt: Attempt, count: number): void
   trouble(error: unknown): void
 }
 
@@ -59,7 +66,8 @@ export interface Worker extends Service {
   halt(): Promise<void>
 }
 
-const tickMs = 50
+/** How many handlers that ignore their signal are told of by name. */
+const mostShown = 20
 
 /** Makes a worker. `start` resolves once its session stands and it claims; `stop` drains first. */
 export function makeWorker(options: WorkerOptions): Worker {
@@ -70,6 +78,7 @@ export function makeWorker(options: WorkerOptions): Worker {
   const served = lanes.slice(0, lanes.length / priorities.length)
   const pace = makePace()
   const givenUp = new AbortController()
+  const vitals = vitalsMemory()
 
   const session = makeSession({
     url: options.url,
@@ -84,6 +93,7 @@ export function makeWorker(options: WorkerOptions): Worker {
       queues: served.map(({ queue }) => queue),
       concurrency: config.concurrency,
     },
+    vitals,
     onDoubt: () => {
       news.doubted()
       hands.abortAll('lease_lost')
@@ -95,9 +105,22 @@ export function makeWorker(options: WorkerOptions): Worker {
       claimer.sessionHeld()
     },
     onTrouble: (message) => news.trouble(new Error(`heartbeat: ${message}`)),
+    onThreadStarted: showUnresponsive,
     onThreadDied: news.threadDied,
     onFailed: news.failed,
   })
+
+  function showUnresponsive(): void {
+    session.showUnresponsive(hands.unresponsive.first(mostShown))
+  }
+
+  let isWornOut = false
+  function wearOut(): void {
+    if (isWornOut || stopping) return
+    isWornOut = true
+    const message = `${hands.unresponsive.size} handlers ignored their signal and still run, and maxUnresponsive is ${config.maxUnresponsive}. This worker drains and claims no more; its process should be replaced.`
+    news.wornOut(new HoldfastError('handlers_unresponsive', message))
+  }
 
   const refused = (fences: Fence[], write: string) => {
     news.refused(fences, write)
@@ -130,6 +153,15 @@ export function makeWorker(options: WorkerOptions): Worker {
     pace,
     onSettled,
     onTrouble: news.trouble,
+    onUnresponsive: (attempt) => {
+      news.unresponsive(attempt, hands.unresponsive.size)
+      showUnresponsive()
+      if (hands.unresponsive.size >= config.maxUnresponsive) wearOut()
+    },
+    onReturned: (attempt) => {
+      news.returned(attempt, hands.unresponsive.size)
+      showUnresponsive()
+    },
     isLeaseHeld: session.isHeld,
     sessionId: session.id,
     onRoom: () => claimer.roomCame(),
@@ -171,9 +203,15 @@ export function makeWorker(options: WorkerOptions): Worker {
     return config.heartbeatMs
   }
 
+  function tick(): void {
+    hands.tick()
+    const unresponsive = hands.unresponsive.size
+    writeVitals(vitals, { isClaiming: !stopping, busy: hands.running, unresponsive })
+  }
+
   async function start(): Promise<void> {
     if (ticker) return
-    ticker = setInterval(() => hands.tick(), tickMs)
+    ticker = setInterval(tick, tickMs)
     await register(store, config, options.jobs)
     if (stopping) throw new HoldfastError('not_running', 'The worker was stopped while it started.')
     await session.start()

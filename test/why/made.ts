@@ -4,7 +4,8 @@ import type { OrphanName } from '#holdfast/reaper/orphans'
 import { failJobs, retryJobs } from '#holdfast/settle/settle.sql'
 import { cancelJobs } from '#holdfast/submit/submit.sql'
 import type { RepairName } from '#holdfast/why/repair'
-import { openSession } from '#holdfast/worker/session.sql'
+import { beat, openSession } from '#holdfast/worker/session.sql'
+import { freshVitals, type Vitals } from '#holdfast/worker/vitals'
 import { claimItems, type FanOut, fail, finish, producing, waiting } from '../barrier/given.ts'
 import type { Fixtures } from '../fixtures.ts'
 import type { Running } from '../given.ts'
@@ -46,6 +47,11 @@ export async function clear(query: On['query']): Promise<void> {
 /** Somebody leads for the next minute. */
 export function lead({ store }: Pick<On, 'store'>) {
   return store.run(acquireLead, { holder: 'host-a:4711', leaseMs: 60_000 })
+}
+
+/** A heartbeat of a session, with how its process is. */
+async function beating({ store }: On, id: number, vitals: Partial<Vitals>): Promise<void> {
+  await store.run(beat, { id, isLocked: false, leaseMs: 60_000, vitals: { ...freshVitals, ...vitals } })
 }
 
 /** A live worker that serves a queue. */
@@ -226,6 +232,27 @@ export const orphansMade: Record<OrphanName, Made> = {
     code: 'still-executing',
     says: /^cancelled .* ago: no longer needed; its handler may still run on session \d+/,
     next: /signal fires/,
+  },
+  'handler-ignores-signal': {
+    async make(on) {
+      const { id, attempt, sessionId } = await on.given.running()
+      await on.store.run(cancelJobs, { ids: [id], tenant: null, reason: 'no longer needed' })
+      const handler = {
+        id,
+        attempt,
+        kind: 'sample',
+        stage: 'run',
+        reason: 'cancelled',
+        since: new Date().toISOString(),
+      }
+      const vitals = { ...freshVitals, unresponsive: 1 }
+      await on.store.run(beat, { id: sessionId, isLocked: false, leaseMs: 60_000, vitals, unresponsive: [handler] })
+      return id
+    },
+    code: 'handler-unresponsive',
+    says: /^cancelled .* ago: no longer needed; the handler of attempt 1 was told to end \(cancelled\) .* ago and still runs on session \d+/,
+    but: /The row says cancelled, attempt 1; the handler of attempt 1 was told to end/,
+    next: /return value is discarded/,
   },
   'fan-out-unsealed': {
     make: async (on) => ended(on, (await producing(on)).parent),
@@ -611,6 +638,36 @@ export const othersMade: Made[] = [
     code: 'workers-busy',
     says: /^waiting: all workers that know its kind \(1\) are busy with 1 job\.$/,
     next: /more workers/,
+  },
+  {
+    async make(on) {
+      const { id, queue } = await on.given.queued()
+      await beating(on, await serving(on, queue), { isClaiming: false, unresponsive: 1 })
+      return id
+    },
+    code: 'workers-draining',
+    says: /^waiting: the workers that know its kind \(1\) drain and claim no more; 1 handler of theirs ignored its signal\.$/,
+    next: /another worker/,
+  },
+  {
+    async make(on) {
+      const { id, queue } = await on.given.queued()
+      await beating(on, await serving(on, queue), { blockedMs: 60_000 })
+      return id
+    },
+    code: 'workers-blocked',
+    says: /^waiting: a handler blocks the event loop of all workers that know its kind \(1\), for up to 60 s\.$/,
+    next: /lets go of the event loop/,
+  },
+  {
+    async make(on) {
+      const { id, sessionId } = await on.given.running()
+      await beating(on, sessionId, { blockedMs: 60_000 })
+      return id
+    },
+    code: 'worker-blocked',
+    says: /^running on session \d+, whose event loop a handler has blocked for 60 s\.$/,
+    next: /given back/,
   },
   {
     async make(on) {

@@ -49,6 +49,13 @@ const session = z
     queues: z.array(z.string()),
     concurrency: z.number().int(),
     running: z.number().int(),
+    isClaiming: z.boolean().openapi({ description: 'Whether it claims jobs; not so while it drains.' }),
+    busy: z.number().int().openapi({ description: 'Handlers that took a place at its last heartbeat.' }),
+    unresponsive: z.number().int().openapi({ description: 'Handlers that ignored their signal and still run.' }),
+    blockedMs: z
+      .number()
+      .int()
+      .openapi({ description: 'How long a handler had blocked its event loop; 0 if none does.' }),
     isLocked: z.boolean(),
     isLive: z.boolean(),
   })
