@@ -7,7 +7,10 @@ export interface NotStorable {
 /** The JSON text of a value, or the first thing in it that JSON in Postgres can't hold without loss. */
 export function encodeStorable(value: unknown, name: string): { json: string } | NotStorable {
   const problem = findProblem(value, name, [])
-  return problem ?? { json: JSON.stringify(value) }
+  if (problem) return problem
+  // undefined inside goes as it does in JSON: a field is left out, an element of a list is null
+  const json: string | undefined = JSON.stringify(value)
+  return json === undefined ? { path: name, problem: 'is undefined; leave it out or use null' } : { json }
 }
 
 const deepest = 200
@@ -19,9 +22,8 @@ function findProblem(value: unknown, path: string, above: object[]): NotStorable
     case 'number':
       return Number.isFinite(value) ? undefined : { path, problem: `is ${value}; use null or a string instead` }
     case 'boolean':
-      return undefined
     case 'undefined':
-      return { path, problem: 'is undefined; leave it out or use null' }
+      return undefined
     case 'object':
       return value === null ? undefined : objectProblem(value, path, above)
     default:
