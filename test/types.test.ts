@@ -84,6 +84,29 @@ test('a result is what comes back from storage: dates are texts, methods are gon
   expectTypeOf<OutputOf<typeof silent>>().toBeNull()
 })
 
+test('what is undefined in an output is missing in its result, and null in a list', () => {
+  const odd = defineJob('odd', {
+    run: (): {
+      u: undefined
+      maybe?: Date
+      either: number | undefined
+      list: (string | undefined)[]
+      any: unknown
+    } => ({
+      u: undefined,
+      either: 1,
+      list: [undefined],
+      any: 1,
+    }),
+  })
+  expectTypeOf<OutputOf<typeof odd>>().toEqualTypeOf<{
+    maybe?: string
+    either?: number
+    list: (string | null)[]
+    any: unknown
+  }>()
+})
+
 test('a result may be partial only if its kind has an optional stage', () => {
   expectTypeOf<Result<typeof read>['state']>().toEqualTypeOf<'succeeded'>()
   expectTypeOf<Result<typeof twoStages>['state']>().toEqualTypeOf<'succeeded'>()
@@ -147,4 +170,75 @@ test('a wrong definition is a compile error', () => {
     defineJob('x', { timeoutMs: '5s', run })
   }
   expectTypeOf(misuse).toBeFunction()
+})
+
+test('a compile error about a definition points at the field that is wrong', () => {
+  function misuse() {
+    defineJob('x', {
+      // @ts-expect-error a number of retries is a number
+      retries: '3',
+      run,
+    })
+    defineJob('x', {
+      // @ts-expect-error there is no such option
+      retrys: 3,
+      run,
+    })
+    defineJob('x', {
+      stages: [
+        {
+          name: 'a',
+          // @ts-expect-error a time-out is a number
+          timeoutMs: '5s',
+          run,
+        },
+        {
+          name: 'b',
+          run,
+        },
+      ],
+    })
+    defineJob('x', {
+      stages: [
+        { name: 'a', run },
+        {
+          name: 'b',
+          fanOut: () => [1, 2],
+          each: run,
+          // @ts-expect-error a threshold is a number of items, { count } or { share }
+          tolerate: 'one',
+        },
+      ],
+    })
+    defineJob('x', {
+      stages: [
+        {
+          name: 'b',
+          fanOut: () => [1, 2],
+          each: {
+            // @ts-expect-error there is no such option
+            retrys: 1,
+            run,
+          },
+        },
+      ],
+    })
+  }
+  expectTypeOf(misuse).toBeFunction()
+})
+
+test('a fan-out may tolerate a plain number of failed items', () => {
+  const book = defineJob('book', {
+    input: z.object({ pages: z.array(z.string()) }),
+    stages: [
+      {
+        name: 'pages',
+        fanOut: (_ctx, input) => input.pages,
+        each: (_ctx, page) => page.length,
+        tolerate: 1,
+        join: (_ctx, summary) => summary.succeeded,
+      },
+    ],
+  })
+  expectTypeOf<OutputOf<typeof book>>().toBeNumber()
 })

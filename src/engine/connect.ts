@@ -1,6 +1,8 @@
 import type { Owner } from '../barrier/owner.ts'
 import { type Config, type GivenSettings, readConfig } from '../config/config.ts'
+import { settingNames } from '../config/settings.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import { type Known, refuseUnknown } from '../errors/options.ts'
 import { type AnyJob, isJob } from '../job/define.ts'
 import { startEmbedded } from '../store/embedded/embedded.ts'
 import { checkSchema, migrate } from '../store/migrate.ts'
@@ -24,9 +26,20 @@ export interface ConnectOptions extends GivenSettings {
   supervisor?: string
 }
 
+const knownOptions: Known<ConnectOptions> = {
+  embedded: true,
+  jobs: true,
+  migrate: true,
+  log: true,
+  owners: true,
+  supervisor: true,
+  ...(Object.fromEntries(settingNames.map((name) => [name, true])) as Known<GivenSettings>),
+}
+
 /** Connects to Holdfast. The schema is checked, so what it answers can be used. */
 export async function connect(options: ConnectOptions): Promise<Holdfast> {
   const { embedded, jobs = [], migrate: wantsMigration, log: givenLog, supervisor, owners = {}, ...given } = options
+  refuseUnknown('connect', options, knownOptions)
   const config = readConfig(given)
   checkJobs(jobs)
   const log = givenLog ?? makeLog(config.logLevel)

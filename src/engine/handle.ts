@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors/errors.ts'
+import { refuseUnknown } from '../errors/options.ts'
 import type { AnyJob } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
 import type { Result } from './job.ts'
@@ -16,13 +17,17 @@ export interface Handle<J extends AnyJob> {
   result(options?: { timeout?: number; signal?: AbortSignal }): Promise<Result<J>>
 }
 
+const known = { timeout: true, signal: true }
+
 /** Makes the handle of a job. */
 export function makeHandle<J extends AnyJob>(parts: { id: JobId; isNew: boolean; results: Results }): Handle<J> {
   const { id, isNew, results } = parts
   return {
     id,
     isNew,
-    async result({ timeout, signal } = {}) {
+    async result(options = {}) {
+      refuseUnknown('result', options, known)
+      const { timeout, signal } = options
       if (timeout !== undefined && !(timeout >= 0))
         throw new HoldfastError('option_invalid', `The option timeout must be milliseconds from 0, not ${timeout}.`)
       return resultOf<J>(await results.wait(id, { timeoutMs: timeout, signal }))

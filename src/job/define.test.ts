@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { defineJob } from './define.ts'
 
 const run = () => {}
+const fanOut = () => [1]
 // every one of these is a compile error too, so the test has to look away from the types
 const define = defineJob as unknown as (kind: unknown, definition: unknown) => unknown
 
@@ -34,6 +35,44 @@ const wrong: [what: string, kind: unknown, definition: unknown, says: RegExp][] 
   ['a time-out that no timer can hold', 'a', { timeoutMs: 2 ** 40, run }, /timeoutMs/],
   ['a backoff that shrinks', 'a', { backoff: { factor: 0.5 }, run }, /backoff.factor/],
   ['a backoff that is no number', 'a', { backoff: { baseMs: Number.NaN }, run }, /backoff.baseMs/],
+  ['a misspelt option', 'a', { retrys: 3, run }, /has the unknown option "retrys"; did you mean retries\?/],
+  [
+    'a misspelt option of a stage',
+    'a',
+    { stages: [{ name: 's', timeout: 5, run }] },
+    /"s" with the unknown option "timeout"; did you mean timeoutMs\?/,
+  ],
+  [
+    'a misspelt backoff',
+    'a',
+    { backoff: { base: 5 }, run },
+    /backoff with the unknown option "base"; did you mean baseMs\?/,
+  ],
+  [
+    'a misspelt option of each',
+    'a',
+    { stages: [{ name: 's', fanOut, each: { run, retires: 1 } }] },
+    /each with the unknown option "retires"; did you mean retries\?/,
+  ],
+  [
+    'an option of stages beside them',
+    'a',
+    { retries: 3, stages: [{ name: 's', run }] },
+    /has no option "retries" beside `stages`; give it to a stage/,
+  ],
+  ['a fan-out outside of stages', 'a', { fanOut, each: run }, /has no option "fanOut" outside of a stage/],
+  [
+    'a rule of fan-outs on a stage that runs',
+    'a',
+    { stages: [{ name: 's', run, tolerate: 1 }] },
+    /"s" with tolerate, which only a fan-out has/,
+  ],
+  [
+    'a threshold that is no number',
+    'a',
+    { stages: [{ name: 's', fanOut, each: run, tolerate: -1 }] },
+    /tolerates -1 failed items/,
+  ],
 ]
 
 test.for(wrong)('a kind with %s is refused', ([, kind, definition, says]) => {
@@ -52,4 +91,9 @@ test('a kind waits in the default queue at priority 2 unless it says otherwise',
     queue: 'slow',
     priority: 4,
   })
+})
+
+test('a fan-out tolerates a number of items, a count or a share', () => {
+  for (const tolerate of [1, 0, { count: 1 }, { share: 0.5 }])
+    expect(() => defineJob('a', { stages: [{ name: 's', fanOut, each: run, tolerate }] })).not.toThrow()
 })

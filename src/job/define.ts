@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors/errors.ts'
 import type { FanOut } from './fan-out.ts'
 import type { JobId } from './id.ts'
+import { optionProblem } from './known-options.ts'
 import type { Stored } from './stored.ts'
 import { definitionProblem } from './validate.ts'
 
@@ -116,9 +117,11 @@ export type OutputOf<J> = J extends { types?: { output: infer O } } ? O : never
 export type CanBePartial<J> = J extends { types?: { canBePartial: infer C } } ? C : never
 
 /** A stage that stands alone. */
-type Alone<Input, Output> = Omit<StageRules<'run', boolean>, 'name' | 'optional'> & Running<Input, unknown, Output>
+type Alone<Input, Output> = Omit<StageRules<'run', boolean>, 'name' | 'optional'> &
+  Running<Input, unknown, Output> & { readonly stages?: undefined }
 
-interface Common<S extends Schema> {
+/** What a kind can be told beside its stages. */
+export interface Common<S extends Schema> {
   /** What an input must look like; checked at submit, and again before a handler sees it. */
   input?: S
   /** The queue that its jobs wait in. Default: `default`. */
@@ -141,58 +144,60 @@ type Last<Names extends unknown[], Values extends unknown[]> = Names extends [in
     : never
   : never
 
-/** Defines a kind with one stage. */
-export function defineJob<K extends string, S extends Schema, O>(
-  kind: K,
-  definition: Common<S> & Alone<Out<S>, O> & { stages?: undefined },
-): JobDefinition<K, In<S>, Of<'run', O>, Stored<O>, false>
-/** Defines a kind with up to six stages, each durable: its output is committed before the next one begins. */
+/**
+ * Defines a kind: with one stage by `run`, or with up to six by `stages`, each durable: its output is committed before the next one
+ * begins. One signature for both, so that the compiler points at the field that is wrong and not at the call.
+ */
 export function defineJob<
   K extends string,
   S extends Schema,
-  N1 extends string,
-  O1,
+  N1 extends string = 'run',
+  O1 = unknown,
   Q1 extends boolean = false,
   I1 = never,
-  R1 = never,
+  R1 = unknown,
   N2 extends string = never,
-  O2 = never,
+  O2 = unknown,
   Q2 extends boolean = false,
   I2 = never,
-  R2 = never,
+  R2 = unknown,
   N3 extends string = never,
-  O3 = never,
+  O3 = unknown,
   Q3 extends boolean = false,
   I3 = never,
-  R3 = never,
+  R3 = unknown,
   N4 extends string = never,
-  O4 = never,
+  O4 = unknown,
   Q4 extends boolean = false,
   I4 = never,
-  R4 = never,
+  R4 = unknown,
   N5 extends string = never,
-  O5 = never,
+  O5 = unknown,
   Q5 extends boolean = false,
   I5 = never,
-  R5 = never,
+  R5 = unknown,
   N6 extends string = never,
-  O6 = never,
+  O6 = unknown,
   Q6 extends boolean = false,
   I6 = never,
-  R6 = never,
+  R6 = unknown,
 >(
   kind: K,
-  definition: Common<S> & {
-    run?: undefined
-    stages: readonly [
-      Stage<N1, Out<S>, unknown, O1, Q1, I1, R1>,
-      Stage<N2, Out<S>, Of<N1, O1>, O2, Q2, I2, R2>?,
-      Stage<N3, Out<S>, Of<N1, O1> & Of<N2, O2>, O3, Q3, I3, R3>?,
-      Stage<N4, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3>, O4, Q4, I4, R4>?,
-      Stage<N5, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4>, O5, Q5, I5, R5>?,
-      Stage<N6, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5>, O6, Q6, I6, R6>?,
-    ]
-  },
+  definition: Common<S> &
+    (
+      | Alone<Out<S>, O1>
+      | {
+          run?: undefined
+          stages: readonly [
+            Stage<N1, Out<S>, unknown, O1, Q1, I1, R1>,
+            Stage<N2, Out<S>, Of<N1, O1>, O2, Q2, I2, R2>?,
+            Stage<N3, Out<S>, Of<N1, O1> & Of<N2, O2>, O3, Q3, I3, R3>?,
+            Stage<N4, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3>, O4, Q4, I4, R4>?,
+            Stage<N5, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4>, O5, Q5, I5, R5>?,
+            Stage<N6, Out<S>, Of<N1, O1> & Of<N2, O2> & Of<N3, O3> & Of<N4, O4> & Of<N5, O5>, O6, Q6, I6, R6>?,
+          ]
+        }
+    ),
 ): JobDefinition<
   K,
   In<S>,
@@ -207,7 +212,7 @@ export function defineJob(
   const { input, queue = 'default', priority = 2, crashBudget, stages: given, ...alone } = definition
   const stages = given ? given.filter((stage) => stage !== undefined) : [{ ...alone, name: 'run' } as AnyStage]
   const job = { kind, queue, priority, crashBudget, input, stages, [brand]: true }
-  const problem = definitionProblem(job)
+  const problem = definitionProblem(job) ?? optionProblem(definition, stages)
   if (problem) throw new HoldfastError('kind_invalid', `Kind ${JSON.stringify(kind)} ${problem}`)
   return job
 }

@@ -6,8 +6,8 @@ import type { Stored } from './stored.ts'
 /** Items, however they come: all at once, or one after the other. */
 export type Items<Item> = Iterable<Item> | AsyncIterable<Item>
 
-/** How many failed items a fan-out tolerates: that many, or that share of all. */
-export type Tolerance = { readonly count: number } | { readonly share: number }
+/** How many failed items a fan-out tolerates: that many (a number says the same as `{ count }`), or that share of all. */
+export type Tolerance = number | { readonly count: number } | { readonly share: number }
 
 /** What runs for one item, with retries and a time-out of its own. */
 export interface Each<Item, Part> {
@@ -65,12 +65,23 @@ export function isComplete(counts: { total: number | null; settled: number | nul
   return counts.settled >= counts.total
 }
 
+/** A threshold as it is stored: a count or a share, or neither if nothing is tolerated. */
+export function thresholdOf(tolerate: Tolerance | undefined): { count: number | null; share: number | null } {
+  if (typeof tolerate === 'number') return { count: tolerate, share: null }
+  const { count = null, share = null } = (tolerate ?? {}) as { count?: number; share?: number }
+  return { count, share }
+}
+
 /** What is wrong with a threshold, if anything. */
 export function tolerateProblem(tolerate: Tolerance): string | undefined {
-  const { count, share } = (tolerate ?? {}) as { count?: unknown; share?: unknown }
-  if ((count === undefined) === (share === undefined)) return 'whose `tolerate` must be either { count } or { share }.'
+  const { count, share } = (typeof tolerate === 'number' ? { count: tolerate } : (tolerate ?? {})) as {
+    count?: unknown
+    share?: unknown
+  }
+  if ((count === undefined) === (share === undefined))
+    return 'whose `tolerate` must be a number of items, { count } or { share }.'
   if (count !== undefined && !(Number.isInteger(count) && (count as number) >= 0))
-    return `with tolerate.count ${count}; use a whole number from 0.`
+    return `that tolerates ${count} failed items; use a whole number from 0, or { share } for a share of all.`
   if (share !== undefined && !(typeof share === 'number' && share >= 0 && share <= 1))
     return `with tolerate.share ${share}; use a number from 0 to 1.`
   return undefined

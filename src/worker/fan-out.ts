@@ -4,7 +4,7 @@ import { produceItems } from '../barrier/produce.ts'
 import { resultsOf } from '../barrier/results.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { StageContext } from '../job/define.ts'
-import type { Summary } from '../job/fan-out.ts'
+import { type Summary, thresholdOf } from '../job/fan-out.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import { isConnectionError } from '../store/connection.ts'
 import type { Attempt } from './attempt.ts'
@@ -36,7 +36,7 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
 }
 
 async function open({ store }: HandlerParts, { fence, stage }: Attempt): Promise<BarrierRow | undefined> {
-  const { count = null, share = null } = (stage.tolerate ?? {}) as { count?: number; share?: number }
+  const { count, share } = thresholdOf(stage.tolerate)
   const [barrier] = await store.run(openBarrier, {
     fence,
     id: uuidv7(),

@@ -1,0 +1,208 @@
+import type { Known } from '../errors/options.ts'
+import { refuseUnknown } from '../errors/options.ts'
+import type { JobWebhook, SubmitOptions } from '../submit/prepare.ts'
+import type { Barriers, OpenBarrier } from './barriers.ts'
+import type { DeliveryOptions, TenantScope } from './deliveries.ts'
+import type { Holdfast, SubmitHow } from './engine.ts'
+import type { Events, SubscribeOptions, WatchOptions } from './events.ts'
+import type { ListOptions } from './given.ts'
+import type { Keys, NewKey } from './keys.ts'
+import type { TimelineOptions } from './reads.ts'
+import type { SessionOptions } from './sessions.ts'
+import type { NewEndpoint, Webhooks } from './webhooks.ts'
+import type { WorkOptions } from './work.ts'
+
+/** The options of some methods: by name, at which places they take them, and which. A table within a table is of options that hold options. */
+type Table<T> = { readonly [Method in keyof T]?: { readonly [place: number]: object } }
+
+/** What the argument of a method at that place may hold. */
+type Taken<T, Method extends keyof T, Place extends number> = T[Method] extends (...args: infer Args) => unknown
+  ? Known<NonNullable<Args[Place]>>
+  : never
+
+const tenant: Known<TenantScope> = { tenant: true }
+const tx: Known<Pick<SubmitHow, 'tx'>> = { tx: true }
+const webhook: Known<JobWebhook> = { url: true, secret: true, types: true, headers: true }
+const submit: Known<Omit<SubmitOptions, 'webhook'>> & { webhook: typeof webhook } = {
+  key: true,
+  keyCovers: true,
+  tenant: true,
+  runAt: true,
+  delayMs: true,
+  priority: true,
+  meta: true,
+  traceparent: true,
+  webhook,
+}
+const list: Known<ListOptions> = {
+  kind: true,
+  queue: true,
+  tenant: true,
+  state: true,
+  items: true,
+  since: true,
+  until: true,
+  before: true,
+  limit: true,
+}
+const timeline: Known<TimelineOptions> = { after: true, limit: true }
+const sessions: Known<SessionOptions> = { ended: true, before: true, limit: true }
+const items: Taken<Holdfast, 'items', 1> = { state: true, after: true, limit: true }
+const work: Known<WorkOptions> = { concurrency: true, queues: true }
+const audit: Taken<Holdfast, 'audit', 0> = { latest: true }
+const cancel: Taken<Holdfast, 'cancel', 1> = { reason: true, tenant: true }
+const redo: Taken<Holdfast, 'redo', 1> = { from: true, tenant: true }
+const mend: Taken<Holdfast, 'mend', 1> = { tenant: true, dryRun: true }
+
+const engineOptions: Table<Holdfast> = {
+  submit: { 2: { ...submit, ...tx } },
+  submitMany: { 1: { ...submit, input: true }, 2: tx },
+  submitMixed: { 0: { ...submit, job: true, input: true } },
+  cancel: { 1: cancel },
+  redo: { 1: redo },
+  why: { 1: tenant },
+  mend: { 1: mend },
+  work: { 0: work },
+  audit: { 0: audit },
+  get: { 1: tenant },
+  state: { 1: tenant },
+  list: { 0: list },
+  page: { 0: list },
+  timeline: { 1: timeline },
+  items: { 1: items },
+  stragglers: { 1: { limit: true } },
+  queues: { 0: tenant },
+  sessions: { 0: sessions },
+}
+
+const subscribe: Known<SubscribeOptions> = {
+  types: true,
+  from: true,
+  partitions: true,
+  timeoutMs: true,
+  failures: true,
+  backoffMs: true,
+}
+const watch: Known<WatchOptions> = {
+  types: true,
+  tenant: true,
+  job: true,
+  after: true,
+  back: true,
+  follow: true,
+  signal: true,
+  mostBehind: true,
+  onSkipped: true,
+  pollMs: true,
+}
+
+const eventOptions: Table<Events> = {
+  subscribe: { 1: subscribe },
+  parked: { 1: { after: true, limit: true } },
+  replay: { 1: { parked: true, from: true } },
+  watch: { 0: watch },
+}
+
+const endpoint: Known<NewEndpoint> = {
+  url: true,
+  types: true,
+  secret: true,
+  headers: true,
+  tenant: true,
+  items: true,
+  note: true,
+}
+const change: Taken<Webhooks, 'update', 1> = { url: true, types: true, items: true, headers: true, note: true }
+const deliveries: Known<DeliveryOptions> = {
+  tenant: true,
+  endpoint: true,
+  job: true,
+  state: true,
+  before: true,
+  limit: true,
+}
+const rotate: Taken<Webhooks, 'rotate', 1> = { tenant: true, graceMs: true, secret: true }
+const replayAll: Taken<Webhooks, 'replayAll', 0> = { tenant: true, endpoint: true, since: true, state: true }
+
+const webhookOptions: Table<Webhooks> = {
+  create: { 0: endpoint },
+  list: { 0: { tenant: true, before: true, limit: true } },
+  get: { 1: tenant },
+  update: { 1: change, 2: tenant },
+  rotate: { 1: rotate },
+  enable: { 1: tenant },
+  disable: { 1: { tenant: true, why: true } },
+  remove: { 1: tenant },
+  test: { 1: tenant },
+  deliveries: { 0: deliveries },
+  backlog: { 0: tenant },
+  delivery: { 1: tenant },
+  replay: { 1: tenant },
+  replayAll: { 0: replayAll },
+}
+
+const key: Known<NewKey> = { name: true, scopes: true, tenant: true, expiresMs: true }
+
+const keyOptions: Table<Keys> = {
+  create: { 0: key },
+  list: { 0: { tenant: true, limit: true } },
+  revoke: { 1: tenant },
+}
+
+const owner = { name: true, execution: true }
+const barrier: Known<Omit<OpenBarrier, 'owner'>> & { owner: typeof owner } = {
+  id: true,
+  tenant: true,
+  parts: true,
+  expires: true,
+  continuation: true,
+  owner,
+}
+
+const barrierOptions: Table<Barriers> = {
+  open: { 0: barrier, 1: tx },
+  arrive: { 2: { ...tenant, ...tx } },
+  abort: { 1: { ...tenant, ...tx } },
+  get: { 1: tenant },
+}
+
+type Call = (...given: unknown[]) => unknown
+
+/** The same Holdfast, but an option that a method does not take is refused: misspelt, it would be ignored, and nobody would ever know. */
+export function withKnownOptions(holdfast: Holdfast): Holdfast {
+  return {
+    ...guarded('', holdfast, engineOptions),
+    events: guarded('events.', holdfast.events, eventOptions),
+    webhooks: guarded('webhooks.', holdfast.webhooks, webhookOptions),
+    keys: guarded('keys.', holdfast.keys, keyOptions),
+    barrier: guarded('barrier.', holdfast.barrier, barrierOptions),
+  }
+}
+
+function guarded<T extends object>(prefix: string, methods: T, table: Table<T>): T {
+  const all = { ...methods } as Record<string, unknown>
+  for (const [method, places] of Object.entries(table) as [string, Record<number, object>][])
+    all[method] = guard(`${prefix}${method}`, all[method] as Call, places)
+  return all as T
+}
+
+function guard(name: string, call: Call, places: Record<number, object>): Call {
+  return (...given) => {
+    try {
+      for (const place in places) refuseIn(name, given[place], places[place] as object)
+    } catch (error) {
+      // a generator is asked before it runs, and throws; whatever answers a promise, rejects it
+      if (name === 'events.watch') throw error
+      return Promise.reject(error)
+    }
+    return call(...given)
+  }
+}
+
+function refuseIn(name: string, given: unknown, known: object): void {
+  for (const one of Array.isArray(given) ? given : [given]) {
+    refuseUnknown(name, one, known)
+    for (const [option, inner] of Object.entries(known))
+      if (typeof inner === 'object') refuseUnknown(`The option ${option} of ${name}`, one?.[option], inner)
+  }
+}
