@@ -109,3 +109,87 @@ test("a job and the caller's own rows are one transaction", async ({ pool, hf, q
   await expect(submitBoth(1)).rejects.toThrow(/duplicate key/)
   expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
 })
+
+const notInTransaction: [what: string, make: (pool: pg.Pool) => unknown, says: RegExp][] = [
+  ['a pool', (pool) => pool, /it is a pool, where each query may go to another connection; take a client of it/],
+  [
+    'a Kysely',
+    (pool) => new Kysely({ dialect: new PostgresDialect({ pool }) }),
+    /it is an object of Kysely; write from/,
+  ],
+  ['a Drizzle database', (pool) => drizzle(pool), /it has no `query`; for Drizzle, write fromDrizzle\(tx\)/],
+  [
+    'an adapter around a pool',
+    (pool) => ({ query: (text: string, values: unknown[]) => pool.query(text, values) }),
+    /is not inside a transaction/,
+  ],
+  ['nothing that asks', () => ({}), /it has no function `query`/],
+  ['a text', () => 'tx', /it is a string/],
+]
+
+test.for(notInTransaction)(
+  '%s is refused as a transaction, and nothing is written',
+  async ([, make, says], { pool, hf, query }) => {
+    const tx = make(pool) as Queryable
+    const refused = { code: 'option_invalid', message: expect.stringMatching(says) }
+    await expect(hf.submit(greet, null, { tx })).rejects.toMatchObject(refused)
+    await expect(hf.submitMany(greet, [{ input: 1 }], { tx })).rejects.toMatchObject(refused)
+    await expect(hf.barrier.abort('b', { tx })).rejects.toMatchObject(refused)
+    expect(await query('select from holdfast.live_job')).toHaveLength(0)
+  },
+)
+
+test('a client is refused before its begin and after its commit, and taken while its begin is on the way', async ({
+  pool,
+  hf,
+}) => {
+  const client = await pool.connect()
+  const refused = { message: expect.stringMatching(/is not inside a transaction; run `begin` on it first/) }
+  await expect(hf.submit(greet, null, { tx: client })).rejects.toMatchObject(refused)
+  const begun = client.query('begin')
+  const { id } = await hf.submit(greet, null, { tx: client })
+  await begun
+  await client.query('commit')
+  expect(await hf.state(id)).toBe('queued')
+  await expect(hf.submit(greet, null, { tx: client })).rejects.toMatchObject(refused)
+  client.release()
+})
+
+test('adapters refuse what is no transaction of their library', ({ pool }) => {
+  expect(() => fromKysely(new Kysely({ dialect: new PostgresDialect({ pool }) }) as never)).toThrow(
+    /it is a Kysely outside of a transaction/,
+  )
+  expect(() => fromDrizzle(drizzle(pool) as never)).toThrow(/it is a Drizzle database outside of a transaction/)
+})
+
+test("no statement in a caller's transaction answers a column of type void, which libraries such as Prisma cannot read", async ({
+  pool,
+  open,
+}) => {
+  // an idle worker, so that there is somebody to notify
+  const hf = await open({ jobs: [greet] })
+  await hf.work()
+  const types: { text: string; type: number }[] = []
+  await transactionsOf(
+    'pg',
+    pool,
+  )(async (client) => {
+    const tx: Queryable = {
+      async query(text, values) {
+        const answer = (await client.query(text, values)) as pg.QueryResult
+        types.push(...answer.fields.map(({ dataTypeID }) => ({ text: text.slice(0, 40), type: dataTypeID })))
+        return answer
+      },
+    }
+    await hf.submit(greet, null, { tx, key: 'k' })
+    await hf.submit(greet, null, { tx, key: 'k' })
+    await hf.submitMany(greet, [{ input: 1 }, { input: 2 }], { tx })
+    await hf.barrier.open({ id: 'b', parts: 2, continuation: { job: greet, input: null } }, { tx })
+    await hf.barrier.arrive('b', 0, { tx })
+    await hf.barrier.arrive('b', 1, { tx })
+    await hf.barrier.abort('b', { tx })
+  })
+  const voidType = 2278
+  expect(types.length).toBeGreaterThan(10)
+  expect(types.filter(({ type }) => type === voidType)).toEqual([])
+})

@@ -18,7 +18,8 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob, InputOf } from '../job/define.ts'
 import { isComplete } from '../job/fan-out.ts'
 import type { JobId } from '../job/id.ts'
-import { type Queryable, type Runner, runnerIn, type Store } from '../store/store.ts'
+import type { Queryable, Runner, Store } from '../store/store.ts'
+import { runnerInside } from '../store/transaction.ts'
 import { prepare, type SubmitOptions } from '../submit/prepare.ts'
 
 /** A barrier to open. */
@@ -83,7 +84,7 @@ export function makeBarriers(parts: {
 }): Barriers & { idle(): Promise<void> } {
   const { store, config, owners } = parts
   const arriver = makeArriver(store, config.batchSize)
-  const runner = (tx: Queryable | undefined): Runner => (tx ? runnerIn(tx) : store)
+  const runner = async (tx: Queryable | undefined): Promise<Runner> => (tx ? runnerInside(tx) : store)
   return {
     async open(barrier, { tx } = {}) {
       const owner = ownerOf(barrier, owners)
@@ -96,14 +97,14 @@ export function makeBarriers(parts: {
         ...owner,
         continuation: await continuationOf(config, barrier.continuation),
       }
-      return openBarrierOf(runner(tx), params)
+      return openBarrierOf(await runner(tx), params)
     },
     async arrive(id, part, { tenant, tx } = {}) {
       const arrival = { id: textOf('id', id), part: partOf(part), tenant: tenantOf(tenant) }
-      return tx ? arriveIn(runnerIn(tx), arrival) : arriver.arrive(arrival)
+      return tx ? arriveIn(await runnerInside(tx), arrival) : arriver.arrive(arrival)
     },
     async abort(id, { tenant, tx } = {}) {
-      const [row] = await runner(tx).run(abortOwned, { id: textOf('id', id), tenant: tenantOf(tenant) })
+      const [row] = await (await runner(tx)).run(abortOwned, { id: textOf('id', id), tenant: tenantOf(tenant) })
       if (!row) return 'gone'
       return row.is_aborted ? 'aborted' : 'fired'
     },

@@ -1,4 +1,5 @@
 import { sql, statement } from '../store/sql.ts'
+import { notify } from '../store/wake.sql.ts'
 
 /** A group, with how far it has come. */
 export interface GroupRow {
@@ -54,7 +55,7 @@ export const rewindGroup = statement<{ partition: number }>()(
   set seq = ${p.seq}::bigint, term = term + 1, crashes = 0, careful_until = 0, failing_seq = null, failures = 0, error = null,
     moved_at = now()
   where group_name = ${p.group}
-  returning partition, pg_notify('holdfast_event', '') as woken`,
+  returning partition, ${notify('holdfast_event')} as woken`,
 )
 
 /** Forgets a group: its cursors and its parked events go with it, and the log is kept for it no more. */

@@ -1,4 +1,5 @@
 import { sql, statement } from '../store/sql.ts'
+import { notify } from '../store/wake.sql.ts'
 import type { EventRow } from './event.ts'
 import type { CursorFence } from './group.sql.ts'
 
@@ -33,7 +34,7 @@ export const replayParked = statement<{ seq: number; woken: null }>()(
   update holdfast.parked_event
   set replay_at = now()
   where group_name = ${p.group} and (${p.seq}::bigint is null or seq = ${p.seq})
-  returning seq, pg_notify('holdfast_event', '') as woken`,
+  returning seq, ${notify('holdfast_event')} as woken`,
 )
 
 /** Parked events of a partition that somebody wants handled once more. */

@@ -15,6 +15,10 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
     because: 'It only reads, for a person who asks.',
   },
   { matches: /^(queue\.resume|why\.wake)$/, because: 'A person sends it, and may send it again: nothing follows it.' },
+  {
+    matches: /^transaction\.check$/,
+    because: 'It runs in a transaction of the caller, writes nothing, and ends with it.',
+  },
 ]
 
 /** Rooms whose statements no worker, submitter or reaper sends. */

@@ -1,6 +1,6 @@
 import { ending } from './ending.sql.ts'
 import { legal, raw, type Sql, sql, target } from './sql.ts'
-import { wakeIdle } from './wake.sql.ts'
+import { notify, wakeIdle } from './wake.sql.ts'
 
 /** A row that was cancelled. */
 export interface CancelledRow {
@@ -94,6 +94,6 @@ export function cancelling({ seed, barrierIds, reason }: Cancelling): Sql {
     data: sql`case when ${reason} is not null then json_build_object('reason', ${reason}) end`,
   })}
   select id, ${raw('(select array_agg(id) from below where id not in (select id from items))')} as skipped,
-    case when session_id is not null then pg_notify('holdfast_abort', session_id::text) end as told, ${wakeIdle} as woken
+    case when session_id is not null then ${notify('holdfast_abort', 'session_id::text')} end as told, ${wakeIdle} as woken
   from gone`
 }

@@ -1,12 +1,16 @@
 import { CompiledQuery, type Transaction } from 'kysely'
 import type { Queryable } from '../store/store.ts'
+import { inTransaction, refused } from '../store/transaction.ts'
 
 /** Lets `submit` take part in a Kysely transaction: `submit(job, input, { tx: fromKysely(trx) })`. */
 export function fromKysely<Database>(trx: Transaction<Database>): Queryable {
-  return {
+  // the types say so, but not in JavaScript
+  if (!trx?.isTransaction)
+    throw refused('is a Kysely outside of a transaction; use the trx of db.transaction().execute(…)')
+  return inTransaction({
     async query(text, values) {
       const { rows } = await trx.executeQuery(CompiledQuery.raw(text, values))
       return { rows }
     },
-  }
+  })
 }

@@ -1,4 +1,5 @@
 import { type Sql, sql, statement } from '../store/sql.ts'
+import { notify } from '../store/wake.sql.ts'
 
 /** A delivery, for whoever looks. */
 export interface DeliveryRow {
@@ -81,7 +82,7 @@ export const replayDelivery = statement<{ id: string }>()(
   update holdfast.delivery
   set ${anew}
   where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant}) and state <> 'pending'
-  returning id, pg_notify('holdfast_event', '') as woken`,
+  returning id, ${notify('holdfast_event')} as woken`,
 )
 
 /** Sends ended deliveries once more, some at a time; the highest id gives `after` for the next ones. */
@@ -109,7 +110,7 @@ export const replayDeliveries = statement<{ id: string }>()(
   update holdfast.delivery
   set ${anew}
   where id = any(array(select id from chosen)) and state = any(${p.states}::text[])
-  returning id, pg_notify('holdfast_event', '') as woken`,
+  returning id, ${notify('holdfast_event')} as woken`,
 )
 
 /** Forgets deliveries that ended long ago. */

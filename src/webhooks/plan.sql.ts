@@ -1,6 +1,7 @@
 import { type CursorMove, movingCursor } from '../events/group.sql.ts'
 import { finalStates } from '../job/machine.ts'
 import { eventOf, raw, type Sql, sql, stateList, statement } from '../store/sql.ts'
+import { notify } from '../store/wake.sql.ts'
 import { isWantedBy } from '../store/wanted.sql.ts'
 
 /** What is planned at once: the events behind `after`, up to where the cursor moves. */
@@ -122,7 +123,7 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
     on conflict do nothing
     returning state
   )
-  select mine.seq, made.planned, case when made.planned > 0 then pg_notify('holdfast_event', '') end as woken
+  select mine.seq, made.planned, case when made.planned > 0 then ${notify('holdfast_event')} end as woken
   from mine
   cross join (select count(*) as planned from planned where state = 'pending') as made`,
 )

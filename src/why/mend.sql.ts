@@ -1,4 +1,5 @@
 import { legal, sql, statement } from '../store/sql.ts'
+import { notify } from '../store/wake.sql.ts'
 
 /** Resumes a queue. No row back: it was not paused. */
 export const resumeQueue = statement<{ name: string }>()(
@@ -7,14 +8,14 @@ export const resumeQueue = statement<{ name: string }>()(
   update holdfast.queue
   set paused_at = null
   where name = ${p.name} and paused_at is not null
-  returning name, pg_notify('holdfast_wake', '') as woken`,
+  returning name, ${notify('holdfast_wake')} as woken`,
 )
 
 /** Wakes all workers that listen, whether they asked for it or not, if that job waits for one. */
 export const wakeFor = statement<{ id: string }>()(
   'why.wake',
   (p: { id: string }) => sql`
-  select job.id, pg_notify('holdfast_wake', '') as woken
+  select job.id, ${notify('holdfast_wake')} as woken
   from holdfast.live_job as job
   where job.id = ${p.id}::uuid and ${legal('claim')} and job.run_at <= now()`,
 )
