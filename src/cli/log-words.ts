@@ -1,3 +1,4 @@
+import { failureWords } from '../engine/job-log.ts'
 import type { Log } from '../engine/log.ts'
 import { oneLine, paint } from './terminal.ts'
 import { clockWords } from './time-words.ts'
@@ -12,11 +13,15 @@ export function logFor(tell: (line: string) => void): Log {
   }
 }
 
+const failures: readonly string[] = Object.values(failureWords)
+
 /** What a worker process wrote, for people: a log line of ours becomes a sentence, anything else stays as it is. */
 export function workerLine(pid: number, line: string, logLevel: string): string | undefined {
   const log = parsed(line)
   if (!log) return `${paint('dim', `worker ${pid} │`)} ${line}`
   const { time, level, msg, name: _name, pid: _pid, ...facts } = log
+  // the live view tells of failed attempts already
+  if (failures.includes(String(msg))) return undefined
   const isSerious = Number(level) >= 40
   if (!isSerious && !['debug', 'trace'].includes(logLevel)) return undefined
   const told = paint(isSerious ? 'yellow' : 'dim', `${isSerious ? 'warning' : 'note'} of worker ${pid}`)

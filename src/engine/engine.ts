@@ -8,7 +8,7 @@ import type { JobId } from '../job/id.ts'
 import { boundOf } from '../reaper/bound.ts'
 import { checkSchema } from '../store/migrate.ts'
 import type { Queryable, Store } from '../store/store.ts'
-import { runnerIn } from '../store/store.ts'
+import { runnerInside } from '../store/transaction.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { type MakeSome, makeSubmitter, submitInSlices } from '../submit/submit.ts'
@@ -18,9 +18,11 @@ import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
 import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
 import { idOf, known, queueOf, textOf } from './given.ts'
 import { type Handle, makeHandle } from './handle.ts'
+import { type JobLog, makeJobLog } from './job-log.ts'
 import { type Keys, makeKeys } from './keys.ts'
 import type { Log } from './log.ts'
 import { type Metrics, makeMetrics } from './metrics.ts'
+import { withKnownOptions } from './options.ts'
 import { pauseQueue, stateOf } from './read.sql.ts'
 import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, reclaimChild } from './reap.ts'
@@ -106,6 +108,7 @@ export interface EngineParts {
   config: Config
   jobs: readonly AnyJob[]
   log: Log
+  jobLog: JobLog
   supervisor: string | null
   metrics: Metrics
   wakeups: Wakeups
@@ -124,8 +127,9 @@ export interface Reaping {
 type Given = { job: AnyJob; input: unknown } & SubmitOptions
 
 /** Makes Holdfast of its parts: the one place where adapters meet rooms. */
-export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'deliverer'>): Holdfast {
-  const shared = { ...given, metrics: makeMetrics('process', 'database'), wakeups: makeEngineWakeups(given) }
+export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'deliverer' | 'jobLog'>): Holdfast {
+  const jobLog = makeJobLog(given.log)
+  const shared = { ...given, jobLog, metrics: makeMetrics('process', 'database'), wakeups: makeEngineWakeups(given) }
   const deliverer = makeDeliverer(shared, shared.wakeups)
   const parts: EngineParts = { ...shared, deliverer }
   const { store, config, log } = parts
@@ -154,7 +158,9 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   ): Promise<Handle<J>> {
     return inSubmit(job, how.traceparent, async (trace) => {
       const prepared = await prepareOne(job, input, how, trace)
-      const [first] = tx ? await submitInSlices(runnerIn(tx), [prepared], 1) : [await submitter.submit(prepared)]
+      const [first] = tx
+        ? await submitInSlices(await runnerInside(tx), [prepared], 1)
+        : [await submitter.submit(prepared)]
       const submitted = first as { id: JobId; isNew: boolean }
       return handle<J>(submitted.id, submitted.isNew)
     })
@@ -202,7 +208,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     if (!first) return []
     return inSubmit(first.job, first.traceparent, async (trace) => {
       const submitted = tx
-        ? await submitInSlices(runnerIn(tx), await makeAll(all, trace), config.batchSize)
+        ? await submitInSlices(await runnerInside(tx), await makeAll(all, trace), config.batchSize)
         : await submitter.submitMany({ count: all.length, all: () => makeAll(all, trace), some: piecemeal(all, trace) })
       return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
     })
@@ -224,6 +230,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   async function close(): Promise<void> {
     await Promise.all([stopRemote(), running.stop()])
     await Promise.all([submitter.idle(), arrivalsDone()])
+    jobLog.flush()
     await results.stop()
     await deliverer.close()
     await Promise.all([store.close(), parts.aside.close(), parts.waits.close()])
@@ -234,7 +241,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
   const events = makeEvents(parts, running.begin)
   const reads = makeReads(parts)
   const webhooks = makeWebhooks(parts)
-  return {
+  return withKnownOptions({
     ...reads,
     events,
     webhooks,
@@ -285,5 +292,5 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
       closing ??= close()
       return closing
     },
-  }
+  })
 }

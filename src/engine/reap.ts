@@ -154,14 +154,14 @@ function tellEnded({ log, metrics }: EngineParts, { id, rung, host, pid, lost_ms
 }
 
 function tellOrphan(
-  { log, metrics }: EngineParts,
+  { jobLog, metrics }: EngineParts,
   metric: 'holdfast_revivals_total' | 'holdfast_quarantines_total',
   row: Orphan,
   word: string,
 ): void {
   metrics.add(metric, { orphan: row.orphan, rung: row.rung })
   metrics.observe('holdfast_recovery_seconds', { rung: row.rung }, row.lost_ms / 1000)
-  log.warn(
+  jobLog.warn(
     {
       job: row.id,
       kind: row.kind,

@@ -5,6 +5,7 @@ import { isConnectionError } from '../store/connection.ts'
 import { makeRemote, type Remote } from '../worker/remote.ts'
 import type { RemoteNews } from '../worker/remote-settle.ts'
 import type { EngineParts } from './engine.ts'
+import { tellOutcome } from './job-log.ts'
 import { type OnEnded, version } from './work.ts'
 
 /** Makes what serves remote workers; `onEnded` hears of jobs that end, for whoever waits for one in this process. */
@@ -17,14 +18,15 @@ const mostKinds = 200
 /** No kind can be called this. */
 const otherKinds = '(other)'
 
-function remoteNews({ log, metrics }: EngineParts, onEnded: OnEnded): RemoteNews {
+function remoteNews({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): RemoteNews {
   const kinds = new Set<string>()
   /** Whoever has a key may make up kinds, and each is remembered by us and by whoever collects. */
   const nameOf = (kind: string) => (kinds.size < mostKinds || kinds.has(kind) ? kinds.add(kind) && kind : otherKinds)
   return {
-    settled({ id, kind }, outcome) {
-      metrics.add('holdfast_settled_total', { kind: nameOf(kind), outcome: outcome.move })
-      if (isEnding(outcome.move)) onEnded(id as JobId)
+    settled(attempt, outcome) {
+      metrics.add('holdfast_settled_total', { kind: nameOf(attempt.kind), outcome: outcome.move })
+      tellOutcome(jobLog, attempt, outcome)
+      if (isEnding(outcome.move)) onEnded(attempt.fence.id)
     },
     refused(fences, write) {
       metrics.add('holdfast_refused_writes_total', { write }, fences.length)

@@ -8,6 +8,7 @@ import type { Service } from '../service/service.ts'
 import { isConnectionError } from '../store/connection.ts'
 import { makeWorker, type WorkerNews } from '../worker/worker.ts'
 import type { EngineParts } from './engine.ts'
+import { tellOutcome } from './job-log.ts'
 import { makeEngineReaper } from './reap.ts'
 
 /** How to work. */
@@ -101,11 +102,16 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
   }
 }
 
-function workerNews({ log, metrics }: EngineParts, onEnded: OnEnded): Omit<WorkerNews, 'failed' | 'wornOut'> {
+function workerNews(
+  { log, jobLog, metrics }: EngineParts,
+  onEnded: OnEnded,
+): Omit<WorkerNews, 'failed' | 'wornOut'> {
   return {
     settled(attempt, outcome) {
-      metrics.add('holdfast_settled_total', { kind: attempt.job.kind, outcome: outcome.move })
-      if (isEnding(outcome.move)) onEnded(attempt.fence.id)
+      const { fence, job, stage } = attempt
+      metrics.add('holdfast_settled_total', { kind: job.kind, outcome: outcome.move })
+      tellOutcome(jobLog, { fence, kind: job.kind, stage: stage.name }, outcome)
+      if (isEnding(outcome.move)) onEnded(fence.id)
     },
     refused(fences, write) {
       metrics.add('holdfast_refused_writes_total', { write }, fences.length)

@@ -24,7 +24,7 @@ import { afterFailure, afterSuccess, encodeOutput, type Rules } from './rules.ts
 
 /** What happens to the attempts of remote workers, for whoever logs and counts. */
 export interface RemoteNews {
-  settled(job: { id: string; kind: string }, outcome: Outcome): void
+  settled(attempt: { fence: Fence; kind: string; stage: string }, outcome: Outcome): void
   refused(fences: Fence[], write: string): void
   trouble(error: unknown): void
 }
@@ -101,7 +101,7 @@ export function makeRemoteSettling(parts: {
     const settled = await write(session, fence, outcome).catch((error) =>
       writeRefused(session, fence, { rules, outcome, error }),
     )
-    if (settled === 'settled') news.settled(row, outcome)
+    if (settled === 'settled') news.settled({ fence, kind: row.kind, stage: rules.stageName }, outcome)
     return settled
   }
 

@@ -1,0 +1,96 @@
+import type { Fence } from '../job/id.ts'
+import type { Outcome } from '../settle/outcome.ts'
+import type { Log } from './log.ts'
+
+/** What is to be said about one job. */
+export interface JobFacts {
+  job: string
+  kind: string
+  stage?: string
+  attempt: number
+  reason?: string
+  [fact: string]: unknown
+}
+
+/** Says in the log what became of single jobs, without drowning everything else when very many fail at once. */
+export interface JobLog {
+  warn(facts: JobFacts, message: string): void
+  /** Says how many were left out so far. */
+  flush(): void
+}
+
+/** How many lines a second there may be of jobs of one kind that come to the same end. */
+const mostAlike = 5
+/** How many kinds and ends are told apart in one second; the rest is only counted. */
+const mostGroups = 20
+const windowMs = 1_000
+
+interface Group {
+  told: number
+  leftOut: number
+  message: string
+  kind: string
+  reason: string | undefined
+}
+
+/** Makes the log of jobs. Beyond a few lines a second per kind and end, it counts, and says the number and the last reason each second. */
+export function makeJobLog(log: Log): JobLog {
+  const groups = new Map<string, Group>()
+  let beyond = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function flush(): void {
+    clearTimeout(timer)
+    timer = undefined
+    for (const { leftOut, message, kind, reason } of groups.values())
+      if (leftOut > 0) log.warn({ kind, leftOut, ...(reason !== undefined && { reason }) }, `${message}: more of them`)
+    if (beyond > 0) log.warn({ leftOut: beyond }, 'more jobs failed or were taken back, of many kinds')
+    groups.clear()
+    beyond = 0
+  }
+
+  function groupOf(key: string, { kind }: JobFacts, message: string): Group | undefined {
+    const found = groups.get(key)
+    if (found || groups.size >= mostGroups) return found
+    const group = { told: 0, leftOut: 0, message, kind, reason: undefined }
+    groups.set(key, group)
+    return group
+  }
+
+  return {
+    flush,
+    warn(facts, message) {
+      // a process that has nothing else to do need not wait for it
+      timer ??= setTimeout(flush, windowMs).unref()
+      const group = groupOf(`${message}\n${facts.kind}`, facts, message)
+      if (!group) beyond += 1
+      else if (group.told < mostAlike) {
+        group.told += 1
+        log.warn(facts, message)
+      } else {
+        group.leftOut += 1
+        group.reason = facts.reason
+      }
+    },
+  }
+}
+
+/** What is said of an attempt that failed. Each begins alike, so that whoever shows failures otherwise can leave these out. */
+export const failureWords = {
+  retry: 'an attempt failed; it is tried again',
+  fail: 'an attempt failed, and its job with it',
+  partial: 'an attempt of an optional stage failed, and its job ends partial',
+} as const
+
+/** Says that an attempt failed, if it did. */
+export function tellOutcome(
+  jobs: JobLog,
+  { fence, kind, stage }: { fence: Fence; kind: string; stage: string },
+  outcome: Outcome,
+): void {
+  if (outcome.move !== 'retry' && outcome.move !== 'fail') return
+  const { code, message } = outcome.error
+  const facts = { job: fence.id, kind, stage, attempt: fence.attempt, code, reason: message }
+  if (outcome.move === 'retry') jobs.warn({ ...facts, inMs: Math.round(outcome.delayMs) }, failureWords.retry)
+  else jobs.warn(facts, outcome.isOptional ? failureWords.partial : failureWords.fail)
+}
