@@ -1,5 +1,4 @@
 import { messageOf } from '../errors/errors.ts'
-import type { JobId } from '../job/id.ts'
 import { isEnding } from '../job/machine.ts'
 import { isConnectionError } from '../store/connection.ts'
 import { makeRemote, type Remote } from '../worker/remote.ts'
