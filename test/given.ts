@@ -98,7 +98,9 @@ export function makeGiven(store: Store, query: Query): Given {
       const running = await given.running(how)
       await query(
         `update holdfast.session
-        set started_at = started_at - interval '2 h', heartbeat_at = heartbeat_at - interval '1 h', lease_until = lease_until - interval '1 h'
+        set started_at = started_at - interval '2 h', heartbeat_at = long.ago, lease_until = long.ago + interval '1 ms'
+        -- not before the server was started: it would be given the time to come back
+        from (select greatest(now() - interval '1 h', pg_postmaster_start_time() + interval '1 ms') as ago) as long
         where id = $1`,
         [running.sessionId],
       )

@@ -76,7 +76,7 @@ test('a job is quarantined exactly at its crash budget, and not before', async (
   for (const crashes of [1, 2, 3]) {
     const sessionId = await given.session()
     expect(await given.claim({ sessionId, queue, isSuspect: crashes === 3 })).toMatchObject([{ id, attempt: crashes }])
-    await query(`update holdfast.session set ended_at = now(), ended_by = 'lock gone' where id = $1`, [sessionId])
+    await query(`update holdfast.session set ended_at = now(), ended_by = 'child exited' where id = $1`, [sessionId])
     const { revived, quarantined } = await sweepOf(store)
     expect({ revived: revived.length, quarantined: quarantined.length }).toEqual(
       crashes < 3 ? { revived: 1, quarantined: 0 } : { revived: 0, quarantined: 1 },

@@ -57,7 +57,10 @@ export const checks = {
       case when session.id is null then 'does not exist' else 'ended at ' || session.ended_at end)
     from holdfast.live_job as job
     left join holdfast.session on session.id = job.session_id
-    where job.session_id is not null and (session.id is null or session.ended_at < ${past(p)})`,
+    where job.session_id is not null and (session.id is null or session.ended_at < ${past(p)})
+      -- a job on its last life is not given up while its worker may still come back
+      and not coalesce(job.crashes + 1 >= job.crash_budget and session.came_back_at is null
+        and session.lease_until + (session.lease_until - session.heartbeat_at) > ${past(p)}, false)`,
   ),
   'attempt-within-deadline': check(
     'attempt_within_deadline',

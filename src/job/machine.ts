@@ -115,7 +115,7 @@ export const moves = {
     by: 'reaper',
     isFenced: false,
     announces: 'job.revived',
-    note: 'its worker was lost: crashes + 1; costs no retry',
+    note: 'its worker was lost: crashes + 1, unless it came back; costs no retry',
   },
   quarantine: {
     from: ['running'],

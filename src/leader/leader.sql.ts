@@ -5,19 +5,28 @@ interface Candidate {
   leaseMs: number
 }
 
+/** A candidate that also says how long a lead may lie vacant before that is taken for an outage of the database. */
+interface Newcomer extends Candidate {
+  vacantMs: number
+}
+
 interface Held {
   holder: string
   term: number
 }
 
-/** Takes the lead if nobody holds it, with a term that was never used. No row back: somebody leads. */
+/**
+ * Takes the lead if nobody holds it, with a term that was never used. No row back: somebody leads. A lead that lay vacant for longer than
+ * an election takes shows that the database could not be reached, so the others need time to come back before anybody judges them.
+ */
 export const acquireLead = statement<{ term: number }>()(
   'leader.acquire',
-  (p: Candidate) => sql`
-  insert into holdfast.leader as leader (term, holder, acquired_at, renewed_at, lease_until)
-  values (1, ${p.holder}, now(), now(), now() + ${p.leaseMs}::float8 * interval '1 ms')
+  (p: Newcomer) => sql`
+  insert into holdfast.leader as leader (term, holder, acquired_at, renewed_at, lease_until, steady_since)
+  values (1, ${p.holder}, now(), now(), now() + ${p.leaseMs}::float8 * interval '1 ms', '-infinity')
   on conflict (is_only) do update
-  set term = leader.term + 1, holder = excluded.holder, acquired_at = now(), renewed_at = now(), lease_until = excluded.lease_until
+  set term = leader.term + 1, holder = excluded.holder, acquired_at = now(), renewed_at = now(), lease_until = excluded.lease_until,
+    steady_since = case when leader.renewed_at < now() - ${p.vacantMs}::float8 * interval '1 ms' then now() else leader.steady_since end
   where leader.lease_until <= now()
   returning term`,
 )

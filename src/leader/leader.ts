@@ -39,6 +39,8 @@ export function makeLeader(options: LeaderOptions): Leader {
   const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
   // a lease is trusted for all but its last tenth: time enough for a statement that was just sent
   const trustMs = leaseMs * 0.9
+  // an election takes a lease and one look; the rest is for looks that are slow
+  const vacantMs = leaseMs + 2 * options.renewMs + 500
   let sweepMs: number | null = null
   let led: { term: number; trustedUntilMs: number } | undefined
 
@@ -69,7 +71,7 @@ export function makeLeader(options: LeaderOptions): Leader {
 
   async function acquire(): Promise<void> {
     const sentAtMs = monotonicMs()
-    const [acquired] = await store.run(acquireLead, { holder, leaseMs })
+    const [acquired] = await store.run(acquireLead, { holder, leaseMs, vacantMs })
     if (!acquired) return
     led = { term: acquired.term, trustedUntilMs: sentAtMs + trustMs }
     options.onElected(acquired.term)

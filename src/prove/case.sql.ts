@@ -52,13 +52,13 @@ export interface LoggedRow {
   stage: number
 }
 
-/** Every event of the cell but log lines, in the order of each job. */
+/** Every event of the cell that announces a move of a job, in the order of each job. */
 export const logged = statement<LoggedRow>()(
   'prove.events',
   () => sql`
   select job_id, type, attempt, stage
   from holdfast.event
-  where type <> 'job.log'
+  where type not in ('job.log', 'job.cleared')
   order by job_id, seq`,
 )
 

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { returnMs } from './session.sql.ts'
 
 /** One rung of the recovery ladder: what is noticed, and how soon its jobs move again at the latest. */
 export interface Rung {
@@ -16,6 +17,8 @@ export function ladder(config: Config): Rung[] {
   // the leader may have died with the worker, so a new one must first be elected; both count from the same moment
   const electedMs = config.leaderLeaseMs + config.leaderRenewMs
   const afterMs = config.sweepMs + config.pollMs + slackMs
+  // after an outage of the database, everybody first gets the time to come back
+  const backMs = electedMs + Math.max(config.lostAfterMs, returnMs)
   const known = (noticedMs: number) => Math.max(noticedMs, electedMs) + afterMs
   return [
     {
@@ -32,9 +35,9 @@ export function ladder(config: Config): Rung[] {
     },
     {
       rung: 'lease ran out',
-      when: 'network cut, frozen process, a transaction pooler, a restarted server',
-      boundMs: known(config.leaseMs),
-      made: 'max(leaseMs, leaderLeaseMs + leaderRenewMs) + sweepMs + pollMs + 500',
+      when: 'network cut, frozen process, a transaction pooler; an outage of the database, counted from its end',
+      boundMs: known(Math.max(config.leaseMs, backMs)),
+      made: `max(leaseMs, leaderLeaseMs + leaderRenewMs + max(lostAfterMs, ${returnMs})) + sweepMs + pollMs + 500`,
     },
     {
       rung: 'deadline passed',

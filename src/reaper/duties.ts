@@ -1,12 +1,21 @@
 import type { Statement } from '../store/sql.ts'
 import type { Runner } from '../store/store.ts'
 import { barrierDuties } from './barrier-duties.ts'
+import { clearCrashes, findUndue, type UndueRow } from './clear.sql.ts'
 import { moveEach } from './move-each.ts'
 import type { OrphanName } from './orphans.ts'
 import { ownedDuties } from './owned-duties.ts'
 import { report } from './report.ts'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from './revive.sql.ts'
-import { type EndedRow, endDeadSessions, forgetRefusals, forgetSessions, strandedKinds } from './session.sql.ts'
+import {
+  closeReturned,
+  type EndedRow,
+  endDeadSessions,
+  forgetRefusals,
+  forgetSessions,
+  returnedSessions,
+  strandedKinds,
+} from './session.sql.ts'
 
 /** An orphan that was moved on, with its class. */
 export type Orphan = OrphanRow & { orphan: OrphanName }
@@ -81,6 +90,32 @@ const endSessions: Duty = {
   },
 }
 
+/** Takes crashes back whose workers were heard of again, before they can cost a job its last life. */
+const clearReturned: Duty = {
+  name: 'clearReturned',
+  everyMs: 0,
+  async run(store) {
+    const sessions = (await store.run(returnedSessions, { limit: 20 })).map(({ id }) => id)
+    if (sessions.length === 0) return report({})
+    const undue = await store.run(findUndue, { sessions, limit: 10 * batch })
+    const { done, failed, held } = await moveEach(
+      store,
+      undue,
+      (runner, crashes: UndueRow[]) => runner.run(clearCrashes, { crashes }),
+      ({ id }) => id,
+    )
+    if (undue.length === 0) await store.run(closeReturned, { ids: sessions })
+    const notes = done.length > 0 ? [cleared(done.length, sessions)] : []
+    return report({ failed, held, notes, isFull: done.length > 0 || undue.length === 0 })
+  },
+}
+
+const cleared = (jobs: number, sessions: number[]): Note => ({
+  isError: false,
+  message: 'workers came back that had been taken for dead; the crashes of their jobs do not count',
+  facts: { jobs, sessions },
+})
+
 /** Finds orphans and moves them on. A batch of rows that can't be moved is stepped over next time, or it would hide those behind it. */
 function reviving(name: string, find: typeof findAbandoned): Duty {
   let stepOver = 0
@@ -115,6 +150,7 @@ const forget: Duty = {
 /** All duties of one reaper, in the order in which a sweep runs them: a session must be ended before its jobs are abandoned. */
 export const makeDuties = (): readonly Duty[] => [
   endSessions,
+  clearReturned,
   reviving('reviveAbandoned', findAbandoned),
   reviving('reviveHung', findHung),
   ...barrierDuties,

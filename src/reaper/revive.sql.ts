@@ -30,8 +30,15 @@ const isAbandoned = raw(
 )
 /** Whose time is up, although its worker may live. */
 const isHung = raw('job.deadline_at < now()')
+/** Whose worker was heard of after its session had been ended: nobody crashed. */
+const cameBackOf = (row: string) =>
+  raw(`exists (select from holdfast.session where session.id = ${row}.session_id and session.came_back_at is not null)`)
+const cameBack = cameBackOf('job')
 /** Whose next loss of a worker is one too many. */
-const isSpent = raw('job.crashes + 1 >= job.crash_budget')
+const isSpent = sql`(job.crashes + 1 >= job.crash_budget and not ${cameBack})`
+/** A worker that merely fell silent may come back. Until two leases after its last sign, its jobs on their last lives are not given up. */
+const mayReturn = raw(`(session.ended_by in ('lease ran out', 'lock gone') and session.came_back_at is null
+      and now() < session.lease_until + (session.lease_until - session.heartbeat_at))`)
 
 /**
  * Attempts of ended sessions. The recursion hops from one holding session to the next along the index, so its cost is the number
@@ -42,7 +49,8 @@ export const findAbandoned = statement<OrphanRow>()(
   (p: Batch) => sql`
   with recursive ${holders},
   ended as materialized (
-    select holder.session_id, coalesce(session.ended_by, 'session row gone') as rung, session.heartbeat_at
+    select holder.session_id, coalesce(session.ended_by, 'session row gone') as rung, session.heartbeat_at,
+      coalesce(${mayReturn}, false) as may_return
     from holder
     left join holdfast.session on session.id = holder.session_id
     where holder.session_id is not null and (session.id is null or session.ended_at is not null)
@@ -53,7 +61,7 @@ export const findAbandoned = statement<OrphanRow>()(
   cross join lateral (
     select job.id, job.attempt, job.kind, job.stage, job.session_id, ${isSpent} as is_spent
     from holdfast.live_job as job
-    where job.session_id = ended.session_id and ${legal('revive')}
+    where job.session_id = ended.session_id and ${legal('revive')} and not (ended.may_return and ${isSpent})
     limit ${p.limit + (p.offset ?? 0)}
   ) as job
   limit ${p.limit}
@@ -101,8 +109,9 @@ const mine = (p: Orphans) => sql`
     select *
     from unnest(
       ${p.orphans.map((orphan) => orphan.id)}::uuid[], ${p.orphans.map((orphan) => orphan.attempt)}::int[],
-      ${p.orphans.map((orphan) => orphan.rung)}::text[], ${p.orphans.map((orphan) => orphan.lost_ms)}::float8[]
-    ) as mine (id, attempt, rung, lost_ms)`
+      ${p.orphans.map((orphan) => orphan.rung)}::text[], ${p.orphans.map((orphan) => orphan.lost_ms)}::float8[],
+      ${p.orphans.map((orphan) => orphan.session_id)}::bigint[]
+    ) as mine (id, attempt, rung, lost_ms, session_id)`
 
 const isOrphan = sql`job.id = mine.id and job.attempt = mine.attempt and (${isAbandoned} or ${isHung})`
 
@@ -113,15 +122,17 @@ export const reviveJobs = statement<{ id: string }>()(
   with mine as materialized (${mine(p)}),
   back as (
     update holdfast.live_job as job
-    set state = ${target('revive')}, crashes = job.crashes + 1, session_id = null, deadline_at = null, run_at = now()
+    set state = ${target('revive')}, crashes = job.crashes + case when ${cameBack} then 0 else 1 end, session_id = null,
+      deadline_at = null, run_at = now()
     from mine
-    where ${isOrphan} and not (${isSpent}) and ${legal('revive')}
-    returning job.id, job.kind, job.tenant, job.attempt, job.stage, job.crashes, mine.rung, mine.lost_ms
+    where ${isOrphan} and not ${isSpent} and ${legal('revive')}
+    returning job.id, job.kind, job.tenant, job.attempt, job.stage, job.crashes, mine.rung, mine.lost_ms, mine.session_id
   ),
   announced as (
-    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage, data)
-    select ${eventOf('revive')}, ${target('revive')}, id, kind, tenant, attempt, stage,
-      json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes)
+    insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
+    select ${eventOf('revive')}, ${target('revive')}, id, kind, tenant, session_id, attempt, stage,
+      json_strip_nulls(json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes,
+        'cameBack', case when ${cameBackOf('back')} then true end))
     from back
   ),
   ${snapshotting('revive', 'back')}

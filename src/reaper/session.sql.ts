@@ -10,11 +10,24 @@ export interface EndedRow {
   pid: number
 }
 
+/** A worker whose connection broke tries again within this time. */
+export const returnMs = 3_000
+
+/**
+ * Since when sessions have been able to renew their leases: the server runs, and somebody has led without a gap. Before that, silence
+ * proves nothing.
+ */
+const steadySince = raw(`greatest(pg_postmaster_start_time(), (select steady_since from holdfast.leader))`)
+/** Whether a session that was last heard of before an outage had the time to come back after it. */
+const hadItsChance = sql`(session.heartbeat_at >= ${steadySince}
+        or ${steadySince} < now() - greatest(session.lost_after, ${raw(`interval '${returnMs} ms'`)}))`
+
 const lastSign = raw(`(extract(epoch from now() - heartbeat_at) * 1000)::float8 as lost_ms`)
 
 /**
  * Ends sessions that are dead for certain: the lease has run out; or the lock is gone from the very server that held it and the last
- * heartbeat is too old for a session that merely reconnects. After this, their heartbeats are refused.
+ * heartbeat is too old for a session that merely reconnects. After an outage of the database, everybody first has the time to come back.
+ * After this, their heartbeats are refused.
  */
 export const endDeadSessions = statement<EndedRow>()(
   'session.end_dead',
@@ -25,6 +38,7 @@ export const endDeadSessions = statement<EndedRow>()(
     select session.id
     from holdfast.session
     where session.ended_at is null and (${p.only ?? null}::bigint is null or session.id = ${p.only ?? null}::bigint)
+      and ${hadItsChance}
       and (
         session.lease_until < now()
         or (
@@ -43,6 +57,27 @@ export const endDeadSessions = statement<EndedRow>()(
     for update skip locked
   ))
   returning id, ended_by as rung, ${lastSign}, host, pid`,
+)
+
+/** Sessions whose workers were heard of again, and whose jobs may still count a crash that was none. */
+export const returnedSessions = statement<{ id: number }>()(
+  'session.returned',
+  (p: { limit: number }) => sql`
+  select id
+  from holdfast.session
+  where came_back_at is not null and cleared_at is null
+  order by id
+  limit ${p.limit}`,
+)
+
+/** Notes that no job counts a crash any more for what these sessions lost. */
+export const closeReturned = statement<{ id: number }>()(
+  'session.clear',
+  (p: { ids: number[] }) => sql`
+  update holdfast.session
+  set cleared_at = now()
+  where id = any(${p.ids}::bigint[]) and came_back_at is not null and cleared_at is null
+  returning id`,
 )
 
 /** Ends the sessions of a process that its supervisor has seen end. */

@@ -58,8 +58,18 @@ function revived({ job }: JobCase): string {
   return isSpent ? 'It is quarantined, for its crash budget is spent' : 'It is put back in its queue, and claimed anew'
 }
 
+/** A worker that merely fell silent may come back, so a job on its last life waits for a second lease. */
+function notBefore(c: JobCase, byAt: Next['byAt']): Next['byAt'] {
+  const { session } = c.facts
+  const isSilent = session && (session.endedBy === null || ['lease ran out', 'lock gone'].includes(session.endedBy))
+  if (!isSilent || !byAt || c.job.crashes + 1 < c.job.crashBudget) return byAt
+  const leaseUntilMs = Date.parse(session.leaseUntil)
+  const givenUpMs = 2 * leaseUntilMs - Date.parse(session.heartbeatAt) + c.config.sweepMs + c.config.pollMs + 500
+  return new Date(Math.max(byAt.getTime(), givenUpMs))
+}
+
 function lostWith(rung: 'lock gone' | 'lease ran out') {
-  return (c: JobCase): Next => ({ what: revived(c), byAt: byRung(c, rung) })
+  return (c: JobCase): Next => ({ what: revived(c), byAt: notBefore(c, byRung(c, rung)) })
 }
 
 const deadClasses = [
@@ -99,7 +109,10 @@ export const runningRules: readonly Rule<JobCase>[] = [
     orphan: classOf,
     when: (c) => lossOf(c) === 'ended',
     sentence: (c) => `lost: ${lossWords(c)}`,
-    next: (c) => bySweep(c, revived(c)),
+    next: (c) => {
+      const { what, byAt } = bySweep(c, revived(c))
+      return { what, byAt: notBefore(c, byAt) }
+    },
     repair: 'revive',
   },
   {

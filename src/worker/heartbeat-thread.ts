@@ -8,7 +8,7 @@ import pg from 'pg'
 import { connectionOptions, drop } from '../store/connection.ts'
 import { type Runner, runnerIn } from '../store/store.ts'
 import { connectMs, type HeartbeatNews, type HeartbeatOrder, type HeartbeatTask, patienceMs } from './heartbeat-task.ts'
-import { beat, closeSession, lockSession, openSession } from './session.sql.ts'
+import { beat, closeSession, comeBack, lockSession, openSession } from './session.sql.ts'
 import { readVitals, type UnresponsiveHandler } from './vitals.ts'
 
 const task = workerData as HeartbeatTask
@@ -54,7 +54,9 @@ async function liveOn(client: pg.Client): Promise<void> {
     isLocked = await Promise.race([beatOnce(runner, isLocked), broken])
     await Promise.race([nap(Math.max(0, task.heartbeatMs - (monotonicMs() - startedAtMs))), broken])
   }
-  if (sessionId !== undefined) await runner.run(closeSession, { id: sessionId })
+  if (sessionId === undefined) return
+  const [closed] = await runner.run(closeSession, { id: sessionId })
+  if (!closed) await runner.run(comeBack, { id: sessionId })
 }
 
 async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
@@ -79,6 +81,7 @@ async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
     return isLocked
   }
   tell({ news: 'ended', id: sessionId })
+  await runner.run(comeBack, { id: sessionId })
   sessionId = undefined
   return beatOnce(runner, false)
 }

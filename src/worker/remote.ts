@@ -29,7 +29,7 @@ import { type RemoteKind, type StoredKind, storeKinds } from './remote-kinds.ts'
 import { checkReports, writeReports } from './remote-report.ts'
 import { makeRemoteSettling, type RemoteNews } from './remote-settle.ts'
 import { makeWakes } from './remote-wakes.ts'
-import { beat, closeSession, openSession } from './session.sql.ts'
+import { beat, closeSession, comeBack, openSession } from './session.sql.ts'
 
 /** What a remote worker says about itself. */
 export interface OpenRemote {
@@ -175,6 +175,7 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
     const { leaseMs } = session.remote
     const [renewed] = await store.run(beat, { id, isLocked: false, leaseMs })
     if (!renewed) {
+      await store.run(comeBack, { id })
       await settling.refused(session, mine, 'heartbeat')
       return ended(id)
     }

@@ -73,6 +73,19 @@ export const closeSession = statement<{ id: number }>()(
   returning id`,
 )
 
+/**
+ * Says that the worker of an ended session lives: what it lost was nobody's crash. Only for a session that was ended for its silence, and
+ * once: no other process knows its id.
+ */
+export const comeBack = statement<{ id: number }>()(
+  'session.come_back',
+  (p: { id: number }) => sql`
+  update holdfast.session
+  set came_back_at = now()
+  where id = ${p.id} and ended_by in ('lease ran out', 'lock gone') and came_back_at is null
+  returning id`,
+)
+
 /** Says whether this session wants to be woken when there is work. */
 export const wantWake = statement<{ id: number }>()(
   'session.want_wake',

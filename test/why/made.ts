@@ -46,7 +46,7 @@ export async function clear(query: On['query']): Promise<void> {
 
 /** Somebody leads for the next minute. */
 export function lead({ store }: Pick<On, 'store'>) {
-  return store.run(acquireLead, { holder: 'host-a:4711', leaseMs: 60_000 })
+  return store.run(acquireLead, { vacantMs: 60_000, holder: 'host-a:4711', leaseMs: 60_000 })
 }
 
 /** A heartbeat of a session, with how its process is. */
