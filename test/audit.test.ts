@@ -39,6 +39,15 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
       select id, now(), now(), 0, 0, 0, 0, 3, 2, 'succeeded', kind, queue, tenant, input from holdfast.live_job`)
     return id
   },
+  'outcome-was-written': async ({ given, query }) => {
+    const { id } = await given.queued()
+    await query(
+      `insert into holdfast.parked_outcome (job_id, attempt, session_id, outcome, reason, parked_at)
+       values ($1, 1, 1, '{}', 'planted', now() - interval '1 h')`,
+      [id],
+    )
+    return id
+  },
   'attempt-has-living-session': async ({ given, query }) => {
     const { id } = await given.running()
     await query(`update holdfast.session set ended_at = now() - interval '1 h'`)

@@ -50,6 +50,13 @@ export const checks = {
       select id from (${latestFinished(p)}) as finished where exists (select from holdfast.live_job where id = finished.id)
     ) as job`,
   ),
+  'outcome-was-written': check(
+    'outcome_was_written',
+    (p) => sql`
+    select parked.job_id::text, format('attempt %s has ended, and the database refuses its outcome: %s', parked.attempt, left(parked.reason, 500))
+    from holdfast.parked_outcome as parked
+    where parked.parked_at < ${past(p)}`,
+  ),
   'attempt-has-living-session': check(
     'attempt_has_living_session',
     (p) => sql`

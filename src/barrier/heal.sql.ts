@@ -15,13 +15,14 @@ export interface HealedRow {
   was_expired: boolean
 }
 
-/** How many barriers to see to; or only that one. */
+/** How many barriers to see to, or only which. */
 interface Batch {
   limit: number
-  only?: string
+  only?: string[] | undefined
 }
 
-const isMeant = (p: Batch) => sql`(${p.only ?? null}::uuid is null or barrier.id = ${p.only ?? null}::uuid)`
+const isMeant = (p: Batch, id = raw('barrier.id')) =>
+  sql`(${p.only ?? null}::uuid[] is null or ${id} = any(${p.only ?? null}::uuid[]))`
 const hasItems = raw('exists (select from holdfast.live_job as item where item.barrier_id = barrier.id)')
 const hasJob = raw('exists (select from holdfast.live_job as parent where parent.id = barrier.job_id)')
 
@@ -59,6 +60,28 @@ export const joinDrained = statement<HealedRow>()(
   ${joining('healed')}
   select healed.*, ${wakeIdle} as woken
   from healed`,
+)
+
+/** Barriers that are still to be joined, with their jobs. */
+export const openBarriers = statement<{ id: string; job_id: string }>()(
+  'barrier.open_ones',
+  (p: { after: string; limit: number }) => sql`
+  select barrier.id, barrier.job_id
+  from holdfast.barrier
+  where barrier.joined_at is null and barrier.id > ${p.after}::uuid
+  order by barrier.id
+  limit ${p.limit}`,
+)
+
+/** Jobs that wait for their items. */
+export const waitingJobs = statement<{ id: string; job_id: string }>()(
+  'barrier.waiting_jobs',
+  (p: { after: string; limit: number }) => sql`
+  select job.id, job.id as job_id
+  from holdfast.live_job as job
+  where ${legal('join')} and job.id > ${p.after}::uuid
+  order by job.id
+  limit ${p.limit}`,
 )
 
 /**
@@ -136,7 +159,7 @@ export const findStrays = statement<{ id: string }>()(
  */
 export const requeueWaiting = statement<{ id: string }>()(
   'barrier.requeue',
-  (p: { limit: number; only?: string }) => sql`
+  (p: Batch) => sql`
   with stranded as materialized (
     select job.id as job_id, true as is_joined
     from holdfast.live_job as job
@@ -144,7 +167,7 @@ export const requeueWaiting = statement<{ id: string }>()(
       select
       from holdfast.barrier
       where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null
-    ) and (${p.only ?? null}::uuid is null or job.id = ${p.only ?? null}::uuid)
+    ) and ${isMeant(p, raw('job.id'))}
     order by job.id
     limit ${p.limit}
     for update skip locked

@@ -14,8 +14,8 @@ import { createHash } from 'node:crypto'
 import { HoldfastError } from '../errors/errors.ts'
 import { isName } from '../job/define.ts'
 import { encodeStorable } from '../job/storable.ts'
-import { type Group, group } from '../service/group.ts'
-import { isConnectionError } from '../store/connection.ts'
+import { type Group, group, Late } from '../service/group.ts'
+import { runBatch, runPatiently } from '../store/batch.ts'
 import type { Runner, Store } from '../store/store.ts'
 import { type Arrival, type ArrivedRow, arriveOwned, getOwned, type OpenParams, openOwned } from './owned.sql.ts'
 
@@ -63,6 +63,11 @@ export interface Arriver {
   idle(): Promise<void>
 }
 
+/** How long an arrival waits for a barrier that another transaction holds. */
+const patienceMs = 15_000
+
+type Answer = Arrived | HoldfastError
+
 /** Makes an arriver on a store. */
 export function makeArriver(store: Store, batchSize: number): Arriver {
   const arrivals: Group<Arrival, Arrived | HoldfastError> = group({
@@ -90,22 +95,27 @@ function orThrow(answer: Arrived | HoldfastError): Arrived {
 }
 
 /** Strangers share this batch: a barrier that cannot be fired fails its own arrivals alone. */
-async function arriveApart(store: Store, batch: Arrival[]): Promise<(Arrived | HoldfastError)[]> {
-  try {
-    return await arriveAll(store, batch)
-  } catch (error) {
-    if (batch.length === 1 || isConnectionError(error)) throw error
-    const answers: (Arrived | HoldfastError)[] = []
-    for (const arrival of batch) {
-      const alone = await arriveApart(store, [arrival]).catch((why) => [
-        why instanceof HoldfastError
-          ? why
-          : new HoldfastError('not_storable', 'Postgres refused this arrival.', { cause: why }),
-      ])
-      answers.push(...alone)
-    }
-    return answers
-  }
+async function arriveApart(store: Store, batch: Arrival[]): Promise<(Answer | Late<Answer>)[]> {
+  const told = await runBatch(store, { items: batch, run: arriveAll })
+  return told.map((one, index) => {
+    if (one.is === 'held') return new Late(arriveLate(store, batch[index] as Arrival))
+    return one.is === 'done' ? one.answer : refusalOf(one.error, batch.length)
+  })
+}
+
+/** A barrier that somebody holds keeps only its own arrivals. */
+async function arriveLate(store: Store, arrival: Arrival): Promise<Answer> {
+  const [told] = await runPatiently(store, { items: [arrival], run: arriveAll, isWary: true }, patienceMs)
+  if (told?.is === 'done') return told.answer
+  throw told?.error
+}
+
+/** Whoever arrives alone hears the database itself. */
+function refusalOf(error: unknown, count: number): HoldfastError {
+  if (count === 1) throw error
+  return error instanceof HoldfastError
+    ? error
+    : new HoldfastError('not_storable', 'Postgres refused this arrival.', { cause: error })
 }
 
 async function arriveAll(runner: Runner, batch: readonly Arrival[]): Promise<(Arrived | HoldfastError)[]> {

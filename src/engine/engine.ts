@@ -9,6 +9,7 @@ import { boundOf } from '../reaper/bound.ts'
 import { checkSchema } from '../store/migrate.ts'
 import type { Queryable, Store } from '../store/store.ts'
 import { runnerInside } from '../store/transaction.ts'
+import { cancelPatiently } from '../submit/cancel.ts'
 import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { type MakeSome, makeSubmitter, submitInSlices } from '../submit/submit.ts'
@@ -258,7 +259,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
       const jobId = idOf(id)
       const tenant = textOf('tenant', options.tenant)
       const reason = textOf('reason', options.reason)
-      const [cancelled] = await store.run(cancelJobs, { ids: [jobId], tenant, reason })
+      const cancelled = await cancelPatiently(store, { ids: [jobId], tenant, reason }, config.statementTimeoutMs)
       if (!cancelled) await explainNothing(jobId, 'cancel', tenant)
       results.settled(jobId)
       if (cancelled?.skipped) await store.run(cancelJobs, { ids: cancelled.skipped, tenant, reason })

@@ -5,6 +5,7 @@ import { clearCrashes, findUndue, type UndueRow } from './clear.sql.ts'
 import { moveEach } from './move-each.ts'
 import type { OrphanName } from './orphans.ts'
 import { ownedDuties } from './owned-duties.ts'
+import { settleParked } from './parked-duty.ts'
 import { report } from './report.ts'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from './revive.sql.ts'
 import {
@@ -155,6 +156,7 @@ export const makeDuties = (): readonly Duty[] => [
   reviving('reviveHung', findHung),
   ...barrierDuties,
   ...ownedDuties,
+  settleParked,
   reportStranded,
   forget,
 ]

@@ -12,6 +12,9 @@ export interface Tried<Row, Done> {
   held: FailedRow[]
 }
 
+/** Enough time to find a row that always takes too long among many; whoever holds a row is not waited for. */
+const usualBounds = { answerMs: 2_000, patienceMs: 24_000 }
+
 /**
  * Moves rows in batches that one bad row does not spoil and one locked row does not hold up: it is left for the next sweep. `jobOf` names the
  * live job that a row is about, if it is about one.
@@ -21,10 +24,12 @@ export async function moveEach<Row extends { id: string; lost_ms: number }, Done
   rows: readonly Row[],
   move: (runner: Runner, rows: Row[]) => Promise<Done[]>,
   jobOf?: (row: Row) => string,
+  bounds = usualBounds,
 ): Promise<Tried<Row, Done>> {
   const told = await runBatch(store, {
     items: rows,
     isWary: true,
+    ...bounds,
     ...(jobOf && { jobOf }),
     async run(runner, some) {
       const byId = new Map((await move(runner, some)).map((row) => [row.id, row]))

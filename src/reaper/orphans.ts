@@ -93,6 +93,16 @@ export const orphans = {
     duty: 'reviveHung',
     test: 'a settle whose connection breaks is tried again until it is answered',
   },
+  'outcome-refused': {
+    comesAbout:
+      'The database refuses every ending of a job: a trigger or a constraint of somebody else speaks against it.',
+    found: 'The worker: first the outcome is refused, then the failure that tells of it.',
+    revived:
+      'The job waits with its outcome and is not run again; the outcome is tried again, each time after twice as long.',
+    bound: 'at most 10 min after the database accepts it',
+    duty: 'settleParked',
+    test: 'a job whose every ending is refused waits with its outcome, is not run again, and ends when the database lets it',
+  },
   'cancelled-still-executing': {
     comesAbout: 'A running job is cancelled, and the wake-up to its worker is lost.',
     found: 'Every worker asks each heartbeat which of its attempts are still its own.',

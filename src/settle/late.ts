@@ -6,11 +6,12 @@
 import { Late } from '../service/group.ts'
 import { pause } from '../service/service.ts'
 import type { Told } from '../store/batch.ts'
-import { isCancelled } from '../store/connection.ts'
+import { isCancelled, isPassing } from '../store/connection.ts'
 import type { Settled, Settlement } from './outcome.ts'
-import { type Answer, alike, asError, type SettlerOptions, settleApart } from './settle-batch.ts'
+import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart } from './settle-batch.ts'
+import { moveKeyOf } from './write.ts'
 
-type Held = Extract<Told<Settled>, { is: 'held' }>
+type Held = Exclude<Told<Settled>, { is: 'done' }>
 
 interface Kept {
   readonly settlement: Settlement
@@ -24,14 +25,25 @@ interface Kept {
 }
 
 const longestPauseMs = 2_000
+const longestRefusedMs = 30_000
 /** A database that is merely slow gets more time with every try. */
 const answerMs = (tries: number) => 1_000 * 4 ** Math.min(3, tries - 1)
 /** From this try on, it has had all the time that a statement may take. */
 const fullTries = 3
 /** An outcome that takes longer than that, alone, this often in a row will always do so. */
 const mostSlow = 2
-/** Enough to halve the largest batch until the last one is alone. */
-const mostHalvings = 12
+/** How many parts of a batch may take too long, one after the other. */
+const mostSlowParts = 12
+
+/**
+ * Whether this is to be tried again: it is held, or there is nothing else that could be written. A job that the database lets nobody change
+ * stays with its worker, which does not run it again.
+ */
+export function isKept({ outcome }: Settlement, told: Told<Settled>): told is Held {
+  if (told.is !== 'refused') return told.is === 'held'
+  const move = moveKeyOf(outcome)
+  return (move === 'park' || move === 'release') && !isPassing(told.error)
+}
 
 /** The outcomes of a settler that wait. */
 export class LateSettlements {
@@ -78,21 +90,23 @@ export class LateSettlements {
     for (const same of alike(this.#options, [...bySettlement.keys()])) {
       const mine = same.map((settlement) => bySettlement.get(settlement) as Kept)
       const mostMs = answerMs(Math.min(...mine.map(({ tries }) => tries)))
-      const bounds = { answerMs: mostMs, patienceMs: mostHalvings * mostMs }
+      const bounds = { answerMs: mostMs, patienceMs: mostSlowParts * mostMs }
       const told = await settleApart(this.#options, same, { isWary: true, ...bounds })
       for (const [index, kept] of mine.entries()) this.#tell(kept, told[index] as Told<Settled>)
     }
   }
 
   #tell(kept: Kept, told: Told<Settled>): void {
-    if (told.is === 'held') this.#heldAgain(kept, told)
-    else this.#end(kept, told.is === 'done' ? told.answer : asError(told.error))
+    if (isKept(kept.settlement, told)) this.#heldAgain(kept, told)
+    else this.#end(kept, answerOf(told))
   }
 
-  #heldAgain(kept: Kept, { error, isAlone }: Held): void {
+  #heldAgain(kept: Kept, told: Held): void {
     const { givenUp, onTrouble } = this.#options
+    const { error } = told
     kept.error = error
-    kept.slow = isAlone && isCancelled(error) && kept.tries >= fullTries ? kept.slow + 1 : 0
+    const isSlow = told.is === 'held' && told.isAlone && isCancelled(error)
+    kept.slow = isSlow && kept.tries >= fullTries ? kept.slow + 1 : 0
     kept.tries += 1
     if (kept.slow === mostSlow || givenUp.aborted || performance.now() >= kept.untilMs) {
       this.#end(kept, kept.slow === mostSlow ? tooSlow(error) : asError(error))
@@ -100,7 +114,8 @@ export class LateSettlements {
     }
     // told at first, and then less and less often
     if (Number.isInteger(Math.log2(kept.tries))) onTrouble(waiting(kept))
-    kept.dueMs = performance.now() + Math.min(longestPauseMs, 100 * 2 ** kept.tries)
+    kept.dueMs =
+      performance.now() + Math.min(told.is === 'held' ? longestPauseMs : longestRefusedMs, 100 * 2 ** kept.tries)
   }
 
   #end(kept: Kept, answer: Answer): void {

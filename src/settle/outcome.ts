@@ -8,12 +8,15 @@ export interface JobError {
   stack?: string
 }
 
-/** How an attempt ended. `hasFlaws`: items of its stage failed within the threshold. */
+/**
+ * How an attempt ended. `hasFlaws`: items of its stage failed within the threshold. `parked`: what the database refused; the job waits with
+ * it and is not run again.
+ */
 export type Outcome =
   | { move: 'finish'; stageName: string; output: string | null; hasFlaws?: boolean }
   | { move: 'advance'; stageName: string; output: string | null; hasFlaws?: boolean }
   | { move: 'fanOut' }
-  | { move: 'retry'; error: JobError; delayMs: number }
+  | { move: 'retry'; error: JobError; delayMs: number; parked?: Outcome }
   | { move: 'fail'; error: JobError; isOptional: boolean }
   | { move: 'release' }
 

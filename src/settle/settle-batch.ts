@@ -1,5 +1,5 @@
 import type { Fence } from '../job/id.ts'
-import { announces } from '../job/machine.ts'
+import { announces, type MoveName } from '../job/machine.ts'
 import { pause } from '../service/service.ts'
 import { runBatch, type Told } from '../store/batch.ts'
 import { isPassing } from '../store/connection.ts'
@@ -37,6 +37,11 @@ export interface How {
   patienceMs?: number
 }
 
+/** The answer to whoever wanted it written. */
+export function answerOf(told: Told<Settled>): Answer {
+  return told.is === 'done' ? told.answer : asError(told.error)
+}
+
 /** The error that this is, or that says so. */
 export function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
@@ -71,6 +76,9 @@ function keyOf({ id, attempt }: { id: string; attempt: number }): string {
 function sessionOf(options: SettlerOptions, { sessionId }: Settlement): number {
   return sessionId ?? options.sessionId()
 }
+
+/** Moves that have no name of their own in the law. */
+const announcedAs: Partial<Record<MoveKey, MoveName>> = { fail_optional: 'fail', park: 'retry' }
 
 /** Moves that end a job: their statements read the session from the row, and so can be shared by many. */
 const sharedMoves: ReadonlySet<MoveKey> = new Set(['finish', 'fail', 'fail_optional'])
@@ -147,16 +155,20 @@ function wonOf({ count, places }: Moved, size: number): boolean[] {
 async function withEarlier(runner: Runner, move: MoveKey, same: Settlement[], won: boolean[]): Promise<boolean[]> {
   const mine = new Set(same.filter((_, index) => won[index]).map(({ fence }) => keyOf(fence)))
   const fences = same.map(({ fence }) => fence).filter((fence) => !mine.has(keyOf(fence)))
-  const type = announces(move === 'fail_optional' ? 'fail' : move) as string
+  const type = announces(announcedAs[move] ?? (move as MoveName)) as string
   const earlier = new Set((await runner.run(alreadySettled, { fences, type })).map(keyOf))
   return same.map(({ fence }, index) => won[index] === true || earlier.delete(keyOf(fence)))
 }
+
+/** How long a stop may hold up the outcomes behind it; what it does not come to, the reaper does. */
+const stopMs = 1_000
 
 /** One item too many failed: what is left of its barrier is cancelled. If this process dies before, the reaper does it. */
 async function stopSpoilt(options: SettlerOptions, ids: string[]): Promise<void> {
   if (ids.length === 0) return
   const reason = 'More items of this fan-out failed than it tolerates.'
-  const stop = () => options.store.run(stopBarriers, { ids, reason }).catch((error) => void options.onTrouble(error))
+  const stop = () =>
+    options.store.run(stopBarriers, { ids, reason }, stopMs).catch((error) => void options.onTrouble(error))
   // what another statement held the first time is free a moment later
   if ((await stop())?.[0]?.skipped) await stop()
 }

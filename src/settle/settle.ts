@@ -1,8 +1,8 @@
 import { type Group, group, type Late } from '../service/group.ts'
 import type { Told } from '../store/batch.ts'
-import { LateSettlements } from './late.ts'
+import { isKept, LateSettlements } from './late.ts'
 import type { Settled, Settlement } from './outcome.ts'
-import { type Answer, alike, asError, type SettlerOptions, settleApart } from './settle-batch.ts'
+import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart } from './settle-batch.ts'
 
 /** Writes outcomes; those that come at the same time share a statement and a commit. */
 export interface Settler {
@@ -47,12 +47,8 @@ async function settleMany(
     const told = await settleApart(options, same, { isWary: late.size > 0 })
     same.forEach((settlement, index) => {
       const one = told[index] as Told<Settled>
-      answers.set(settlement, one.is === 'held' ? late.keep(settlement, one) : answerOf(one))
+      answers.set(settlement, isKept(settlement, one) ? late.keep(settlement, one) : answerOf(one))
     })
   }
   return batch.map((settlement) => answers.get(settlement) as Answer | Late<Answer>)
-}
-
-function answerOf(told: Exclude<Told<Settled>, { is: 'held' }>): Answer {
-  return told.is === 'done' ? told.answer : asError(told.error)
 }

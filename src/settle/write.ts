@@ -1,15 +1,17 @@
 import type { Runner } from '../store/store.ts'
 import { fanOutJobs } from './fan-out.sql.ts'
 import type { Outcome, Settlement } from './outcome.ts'
+import { parkJobs } from './park.sql.ts'
 import { advanceJobs, failJobs, failOptional, finishJobs, type Moved, releaseJobs, retryJobs } from './settle.sql.ts'
 
 type Of<M extends Outcome['move']> = Settlement & { outcome: Extract<Outcome, { move: M }> }
 
 /** What tells the statements apart that write outcomes. */
-export type MoveKey = Outcome['move'] | 'fail_optional'
+export type MoveKey = Outcome['move'] | 'fail_optional' | 'park'
 
 /** Which statement writes this outcome. */
 export function moveKeyOf(outcome: Outcome): MoveKey {
+  if (outcome.move === 'retry' && outcome.parked) return 'park'
   return outcome.move === 'fail' && outcome.isOptional ? 'fail_optional' : outcome.move
 }
 
@@ -39,6 +41,15 @@ export function writeOutcomes(
         sessionId,
         errors: erred.map(({ error }) => JSON.stringify(error)),
         delaysMs: erred.map(({ delayMs }) => delayMs),
+      })
+    }
+    case 'park': {
+      const parked = (same as Of<'retry'>[]).map(({ outcome }) => outcome)
+      return runner.run(parkJobs, {
+        fences,
+        sessionId,
+        errors: parked.map(({ error }) => JSON.stringify(error)),
+        outcomes: parked.map((outcome) => JSON.stringify(outcome.parked)),
       })
     }
     case 'fail':

@@ -1,13 +1,14 @@
 /**
  * Batches of strangers' rows. The invariant: nobody pays for somebody else's row. A batch is one statement, so one row that the database
- * refuses, or that another transaction holds locked, fails or delays all of it. Then the batch is halved, and the halves are halved, until
- * the rows that are to blame are alone: one bad row in a thousand costs about twenty statements. Rows that somebody holds are found all at
- * once, by a lock that skips them, and left for later. Nothing here waits for long: after the first try, each has its bounds.
+ * refuses, or that another transaction holds locked, fails or delays all of it. Then the batch is cut into parts, and the parts into parts,
+ * until the rows that are to blame are alone: one bad row in a thousand costs about thirty statements. Rows that somebody holds are found
+ * all at once, by a lock that skips them, and left for later. Nothing here waits for long: after the first try, each has its bounds.
  *
  * What is no row's fault is not split: a broken wire, a server without disk space or memory, a store that was closed. It is thrown, and
  * what was carried out before it is unknown to the caller.
  */
 import { HoldfastError } from '../errors/errors.ts'
+import { pause } from '../service/service.ts'
 import { isConnectionError, isHeldUp, isOutOfResources, isTaken } from './connection.ts'
 import { heldJobs, removeTwins } from './held.sql.ts'
 import { type Runner, type Store, within } from './store.ts'
@@ -38,6 +39,8 @@ export interface Batch<Item, Answer> {
 /** How long the first try may take. Far more than a statement needs that waits for nobody. */
 const firstMs = 2_000
 const partMs = 1_000
+/** Into how many parts a batch is cut: more find one bad row sooner, and cost less if all are bad. */
+const ways = 8
 const lockMs = 100
 const patienceMs = 3_000
 
@@ -65,6 +68,26 @@ export async function runBatch<Item, Answer>(
     if (isNobodys(error)) throw error
     return new Splitting(store, batch).run(error)
   }
+}
+
+/**
+ * Tries items again that were held, with growing pauses, until each is told otherwise or the time is over: for callers who wait for an
+ * answer. Holds no connection between two tries.
+ */
+export async function runPatiently<Item, Answer>(
+  store: Runner | Store,
+  batch: Batch<Item, Answer>,
+  forMs: number,
+): Promise<Told<Answer>[]> {
+  const untilMs = performance.now() + forMs
+  let told = await runBatch(store, batch)
+  for (let tries = 1; told.some(({ is }) => is === 'held') && performance.now() < untilMs; tries++) {
+    await pause(Math.min(1_000, 50 * 2 ** tries))
+    const open = batch.items.filter((_, index) => told[index]?.is === 'held')
+    const again = (await runBatch(store, { ...batch, items: open, isWary: true })).values()
+    told = told.map((one) => (one.is === 'held' ? (again.next().value as Told<Answer>) : one))
+  }
+  return told
 }
 
 const done = <Answer>(answer: Answer): Told<Answer> => ({ is: 'done', answer })
@@ -151,8 +174,9 @@ class Splitting<Item, Answer> {
     if (isHeld && this.#waitedMs >= this.#patienceMs) return tellAll(entries, { is: 'held', error, isAlone: false })
     // locked rows are skipped all together before anything is halved
     if (isHeld && !isCareful) return void this.#parts.push({ entries, isCareful: true })
-    const middle = Math.ceil(entries.length / 2)
-    this.#parts.push({ entries: entries.slice(0, middle), isCareful }, { entries: entries.slice(middle), isCareful })
+    const size = Math.ceil(entries.length / ways)
+    for (let from = 0; from < entries.length; from += size)
+      this.#parts.push({ entries: entries.slice(from, from + size), isCareful: isHeld })
   }
 
   async #failAlone(entry: Entry<Item, Answer>, error: unknown, isHeld: boolean): Promise<void> {

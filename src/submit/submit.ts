@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
-import { type Group, group, sizeOfBatch } from '../service/group.ts'
-import { isConnectionError } from '../store/connection.ts'
+import { type Group, group, Late, sizeOfBatch } from '../service/group.ts'
+import { runBatch, runPatiently } from '../store/batch.ts'
 import type { Runner, Store } from '../store/store.ts'
 import type { PreparedJob } from './prepare.ts'
 import { keyHolders, submitJobs } from './submit.sql.ts'
@@ -138,16 +138,30 @@ async function submitAll(runner: Runner, jobs: PreparedJob[]): Promise<Submitted
   })
 }
 
-/** Strangers share this batch: what is wrong with one of them is told to that one alone. */
-async function writeApart(store: Store, jobs: PreparedJob[]): Promise<(Submitted | HoldfastError)[]> {
-  try {
-    return await writeAll(store, jobs)
-  } catch (error) {
-    if (jobs.length === 1 || isConnectionError(error)) throw error
-    const answers: (Submitted | HoldfastError)[] = []
-    for (const job of jobs) answers.push(...(await writeApart(store, [job]).catch((alone) => [asHoldfastError(alone)])))
-    return answers
-  }
+/** How long a submit waits for a key that another transaction holds. */
+const patienceMs = 15_000
+
+type Answer = Submitted | HoldfastError
+
+/** Strangers share this batch: what is wrong with one of them is told to that one alone, and a key that somebody holds keeps nobody else. */
+async function writeApart(store: Store, jobs: PreparedJob[]): Promise<(Answer | Late<Answer>)[]> {
+  const told = await runBatch(store, { items: jobs, run: writeAll })
+  return told.map((one, index) => {
+    if (one.is === 'held') return new Late(writeLate(store, jobs[index] as PreparedJob))
+    return one.is === 'done' ? one.answer : refusalOf(one.error, jobs.length)
+  })
+}
+
+async function writeLate(store: Store, job: PreparedJob): Promise<Answer> {
+  const [told] = await runPatiently(store, { items: [job], run: writeAll, isWary: true }, patienceMs)
+  if (told?.is === 'done') return told.answer
+  throw told?.error
+}
+
+/** Whoever submits alone hears the database itself. */
+function refusalOf(error: unknown, count: number): HoldfastError {
+  if (count === 1) throw error
+  return asHoldfastError(error)
 }
 
 function asHoldfastError(error: unknown): HoldfastError {

@@ -9,6 +9,7 @@ import type { Wakeups } from '../events/wakeups.ts'
 import { backoffMs } from '../job/backoff.ts'
 import { group } from '../service/group.ts'
 import { loop, type Service, within } from '../service/service.ts'
+import { runBatch, type Told } from '../store/batch.ts'
 import type { Store } from '../store/store.ts'
 import {
   type ClaimedDelivery,
@@ -200,13 +201,27 @@ function triedOf(parts: SenderParts, row: ClaimedDelivery, result: PostResult): 
 }
 
 async function write({ store, giveUpMs, news }: SenderParts, ended: Ended[]): Promise<void> {
-  const rows = await store.run(writeTries, { tried: ended.map(({ tried }) => tried), giveUpMs })
-  const states = new Map(rows.map(({ id, state }) => [id, state]))
-  for (const { row, tried } of ended) {
-    const state = states.get(row.id)
+  const off: SwitchedOff[] = []
+  const told = await runBatch(store, {
+    items: ended,
+    async run(runner, some) {
+      const rows = await runner.run(writeTries, { tried: some.map(({ tried }) => tried), giveUpMs })
+      off.push(...(rows[0]?.off ?? []))
+      const states = new Map(rows.map(({ id, state }) => [id, state]))
+      return some.map(({ row }) => states.get(row.id))
+    },
+  })
+  for (const [index, { row, tried }] of ended.entries()) {
+    const one = told[index] as Told<string | undefined>
+    if (one.is !== 'done') {
+      // what was not written comes due again when the claim ends
+      news.trouble(one.error)
+      continue
+    }
+    const state = one.answer
     if (state === undefined) news.refused(row)
     else if (tried.outcome !== 'released')
       news.ended(state === 'pending' ? 'retry' : (state as 'delivered' | 'dead'), row, tried.error)
   }
-  for (const off of rows[0]?.off ?? []) news.switchedOff(off)
+  for (const endpoint of off) news.switchedOff(endpoint)
 }

@@ -6,6 +6,8 @@ import { moveOn } from '../reaper/duties.ts'
 import { findOrphan } from '../reaper/revive.sql.ts'
 import { endDeadSessions } from '../reaper/session.sql.ts'
 import { stopBarriers } from '../settle/fan-out.sql.ts'
+import { takeParked } from '../settle/park.sql.ts'
+import { unpark } from '../settle/park.ts'
 import type { Runner } from '../store/store.ts'
 import { redoJobs } from '../submit/submit.sql.ts'
 import { listDeliveries, replayDelivery } from '../webhooks/deliveries.sql.ts'
@@ -41,20 +43,25 @@ const mendings: Record<RepairName, Mending> = {
     // what another statement held the first time is free a moment later
     return stopped.length + (left ? (await store.run(stopBarriers, { ids, reason: whyStopped(facts) })).length : 0)
   },
-  join: async (store, { facts }) => each(openOf(facts), (only) => store.run(joinDrained, { limit: 1, only })),
+  join: async (store, { facts }) => each(openOf(facts), (only) => store.run(joinDrained, { limit: 1, only: [only] })),
   recount: async (store, { facts }) =>
     each(openOf(facts), async (only) => [
-      ...(await store.run(recountBarriers, { quietMs: 0, limit: 1, only })),
-      ...(await store.run(joinDrained, { limit: 1, only })),
+      ...(await store.run(recountBarriers, { quietMs: 0, limit: 1, only: [only] })),
+      ...(await store.run(joinDrained, { limit: 1, only: [only] })),
     ]),
   expire: async (store, { facts }) =>
     each(openOf(facts), async (only) => {
-      const late = await store.run(expireBarriers, { limit: 1, only })
+      const late = await store.run(expireBarriers, { limit: 1, only: [only] })
       if (late[0]?.is_stopped)
         await store.run(stopBarriers, { ids: [only], reason: 'The fan-out expired before this item had ended.' })
       return late
     }),
-  requeue: async (store, { id }) => (await store.run(requeueWaiting, { limit: 1, only: id })).length,
+  requeue: async (store, { id }) => (await store.run(requeueWaiting, { limit: 1, only: [id] })).length,
+  async 'settle-parked'(store, { id }) {
+    const rows = await store.run(takeParked, { limit: 1, only: id })
+    for (const row of rows) await unpark(store, row)
+    return rows.length
+  },
   redo: async (store, { id, tenant }) => (await store.run(redoJobs, { ids: [id], tenant, isFromStart: false })).length,
   async replay(store, { id, tenant }) {
     const which = { endpoint: null, job: id, tenant, state: 'dead', before: null, limit: 1000 }

@@ -7,6 +7,8 @@ import type { Rule } from './rule.ts'
 
 const states = ['queued'] as const
 const slackMs = 500
+/** When the jobs fall due that wait for their outcomes to be written. */
+const parkedAtMs = Date.UTC(9998, 0)
 
 /** A wake-up, a timer or the start of a next stage that was lost shows only in this: it is due, and nobody has come. */
 function classOf({ job, facts }: JobCase): OrphanName {
@@ -45,6 +47,19 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     sentence: (c) => `waiting: queue \`${c.job.queue}\` was paused ${ago(c, c.facts.queue.pausedAt)}`,
     next: () => ({ what: 'Nothing, until somebody resumes the queue', byAt: null }),
     repair: 'resume-queue',
+  },
+  {
+    code: 'outcome-refused',
+    states,
+    meaning: 'Its work is done, and the database refuses to write how it ended.',
+    orphans: ['outcome-refused'],
+    when: ({ job }) => job.runAt !== null && Date.parse(job.runAt) >= parkedAtMs,
+    sentence: (c) => `parked: attempt ${c.job.attempt} has ended, but the database refuses its outcome${lastError(c)}`,
+    next: () => ({
+      what: 'The outcome is written as soon as the database accepts it; the job is not run again',
+      byAt: null,
+    }),
+    repair: 'settle-parked',
   },
   {
     code: 'backing-off',

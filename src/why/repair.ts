@@ -24,6 +24,10 @@ export const repairs = {
     does: 'Send the job round again, from the stage that it stopped at. What was committed is kept.',
     isForOperators: false,
   },
+  'settle-parked': {
+    does: 'Write its outcome once more; if the database still refuses that, write that it failed, with the reason.',
+    isForOperators: false,
+  },
   replay: { does: 'Send its dead webhook deliveries once more.', isForOperators: false },
   compare: {
     does: 'Count the barrier anew by its ledger; if all parts have arrived, submit the continuation.',

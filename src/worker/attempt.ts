@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { AbortReason, AnyJob, AnyStage, Backoff } from '../job/define.ts'
 import type { Each } from '../job/fan-out.ts'
 import type { Fence, JobId } from '../job/id.ts'
+import type { Outcome } from '../settle/outcome.ts'
 import type { Traced } from '../trace/trace.ts'
 import type { ClaimedRow } from './lot.ts'
 
@@ -31,6 +32,8 @@ export interface Attempt {
   isOver: boolean
   /** Null if nobody traces. */
   span: Traced | null
+  /** What the database refused to write, if it did. */
+  refused: Outcome | undefined
   abort(reason: AbortReason, nowMs: number): void
   signal(): AbortSignal
 }
@@ -77,6 +80,7 @@ class HeldAttempt implements Attempt {
   abortedAtMs = 0
   isOver = false
   span: Traced | null = null
+  refused: Outcome | undefined = undefined
   // most handlers of short jobs never look at their signal, so it is made when first asked for
   #controller: AbortController | undefined = undefined
 

@@ -1,7 +1,9 @@
 import type { Config } from '../config/config.ts'
 import type { AnyJob } from '../job/define.ts'
+import type { Fence } from '../job/id.ts'
 import { type Loop, loop } from '../service/service.ts'
 import { releaseJobs } from '../settle/settle.sql.ts'
+import { runBatch } from '../store/batch.ts'
 import type { Store } from '../store/store.ts'
 import { claimJobs, claimSuspects, nextDue, unheldAttempts } from './claim.sql.ts'
 import type { Hands } from './hands.ts'
@@ -104,8 +106,23 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
     const sessionId = session.id()
     const held = hands.held()
     const fences = await store.run(unheldAttempts, { sessionId, ids: held.map(({ id }) => id) })
-    if (fences.length > 0) await store.run(releaseJobs, { fences, sessionId })
+    await giveBack(fences, sessionId)
     isClaimInDoubt = false
+  }
+
+  /** One that can't be given back now must not keep us from claiming: it is found again with the next heartbeat. */
+  async function giveBack(fences: Fence[], sessionId: number): Promise<void> {
+    const told = await runBatch(store, {
+      items: fences,
+      jobOf: ({ id }) => id,
+      isWary: true,
+      async run(runner, some) {
+        await runner.run(releaseJobs, { fences: some, sessionId })
+        return some
+      },
+    })
+    const refused = told.find(({ is }) => is === 'refused')
+    if (refused && 'error' in refused) options.onTrouble(refused.error)
   }
 
   /** How long to nap: until the next due job, at most until the poll. */

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
-import { messageOf } from '../errors/errors.ts'
 import { type AbortReason, type AnyJob, suspectCrashes } from '../job/define.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
+import { failureOf, parkedOf } from '../settle/park.ts'
 import type { Settler } from '../settle/settle.ts'
 import { isPassing } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
@@ -149,21 +149,23 @@ export function makeHands(options: HandsOptions): Hands {
     if (waiting.size > 0) schedulePump()
   }
 
-  /** Postgres can't hold the outcome itself. Trying again would not help, so the attempt fails with the reason. */
+  /**
+   * Postgres does not take the outcome. Trying again would not help, so the attempt fails with the reason; and if no ending is taken at all,
+   * the job waits with its outcome, for its work is done and must not be done again.
+   */
   function settleRefused(attempt: Attempt, outcome: Outcome, error: Error): void {
     options.onTrouble(error)
     // a worker that gave up on an unreachable database knows nothing against the outcome: the reaper will give it another try
-    if (outcome.move === 'fail' || isPassing(error)) {
+    if (isPassing(error)) {
       wrote(attempt, outcome, 'lease_lost')
       return
     }
-    const message = `Postgres refused the outcome of stage ${attempt.stage.name}: ${messageOf(error)}`
-    const fail: Outcome = {
-      move: 'fail',
-      error: { code: 'output_invalid', message },
-      isOptional: attempt.stage.optional === true && !attempt.row.is_part,
-    }
-    write(attempt, fail)
+    attempt.refused ??= outcome
+    const isOptional = attempt.stage.optional === true && !attempt.row.is_part
+    write(
+      attempt,
+      outcome.move === 'fail' ? parkedOf(attempt.refused, error) : failureOf(attempt.stage.name, isOptional, error),
+    )
   }
 
   let isPumpScheduled = false

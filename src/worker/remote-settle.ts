@@ -8,11 +8,11 @@
  * An outcome may come twice, because its answer was lost. The log knows who settled which attempt, and how: the second is told the same.
  */
 import type { Config } from '../config/config.ts'
-import { messageOf } from '../errors/errors.ts'
 import type { Fence } from '../job/id.ts'
 import { announces } from '../job/machine.ts'
 import { group } from '../service/group.ts'
-import type { JobError, Outcome, Settled } from '../settle/outcome.ts'
+import type { Outcome, Settled } from '../settle/outcome.ts'
+import { failureOf, parkedOf } from '../settle/park.ts'
 import { recordRefusals } from '../settle/settle.sql.ts'
 import type { Settler } from '../settle/settle.ts'
 import { isPassing } from '../store/connection.ts'
@@ -114,11 +114,13 @@ export function makeRemoteSettling(parts: {
     fence: Fence,
     { rules, outcome, error }: { rules: Rules; outcome: Outcome; error: unknown },
   ): Promise<Settled> {
-    if (outcome.move === 'fail' || isPassing(error)) throw error
+    if (isPassing(error)) throw error
     news.trouble(error)
-    const message = `Postgres refused the outcome of stage ${rules.stageName}: ${messageOf(error)}`
-    const told: JobError = { code: 'output_invalid', message }
-    return write(session, fence, { move: 'fail', error: told, isOptional: rules.isOptional })
+    if (outcome.move === 'fail') return write(session, fence, parkedOf(outcome, error))
+    return write(session, fence, failureOf(rules.stageName, rules.isOptional, error)).catch((again) => {
+      if (isPassing(again)) throw again
+      return write(session, fence, parkedOf(outcome, again))
+    })
   }
 
   /** Which of these outcomes this session has written before. Others are refused; of those nobody has recorded yet, that is recorded. */

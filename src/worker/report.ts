@@ -1,8 +1,9 @@
 import { messageOf } from '../errors/errors.ts'
 import { encodeStorable } from '../job/storable.ts'
 import { loop, type Service } from '../service/service.ts'
+import { runBatch, type Told } from '../store/batch.ts'
 import { isConnectionError } from '../store/connection.ts'
-import type { Store } from '../store/store.ts'
+import type { Runner, Store } from '../store/store.ts'
 import type { Attempt, HeldFence } from './attempt.ts'
 import type { Reporter } from './handler.ts'
 import { reportProgress, writeLogs } from './report.sql.ts'
@@ -62,33 +63,52 @@ export function makeReports(options: {
   }
 
   async function writeProgress(reports: Progress[]): Promise<void> {
-    const fences = reports.map(({ fence }) => fence)
-    const rows = await options.store.run(reportProgress, {
-      ids: fences.map(({ id }) => id),
-      attempts: fences.map(({ attempt }) => attempt),
-      done: reports.map(({ done }) => done),
-      totals: reports.map(({ total }) => total),
-      notes: reports.map(({ note }) => note),
-    })
-    tellRefused(fences, rows, 'progress')
+    const run = (runner: Runner, some: Progress[]) =>
+      runner.run(reportProgress, {
+        ids: some.map(({ fence }) => fence.id),
+        attempts: some.map(({ fence }) => fence.attempt),
+        done: some.map(({ done }) => done),
+        totals: some.map(({ total }) => total),
+        notes: some.map(({ note }) => note),
+      })
+    await writeApart(reports, 'progress', run)
   }
 
   async function writeLines(log: LogLine[]): Promise<void> {
-    const fences = log.map(({ fence }) => fence)
-    const rows = await options.store.run(writeLogs, {
-      ids: fences.map(({ id }) => id),
-      attempts: fences.map(({ attempt }) => attempt),
-      data: log.map(({ data }) => data),
-    })
-    tellRefused(fences, rows, 'log')
+    const run = (runner: Runner, some: LogLine[]) =>
+      runner.run(writeLogs, {
+        ids: some.map(({ fence }) => fence.id),
+        attempts: some.map(({ fence }) => fence.attempt),
+        data: some.map(({ data }) => data),
+      })
+    const held = await writeApart(log, 'log', run)
+    if (lines.length + held.length <= mostLinesPerAttempt) lines.unshift(...held)
   }
 
-  function tellRefused(fences: HeldFence[], rows: { id: string; attempt: number }[], write: string): void {
-    // by attempt, for a lost one and its successor may report from one worker
-    const written = new Set(rows.map(({ id, attempt }) => `${id} ${attempt}`))
-    const refused = fences.filter(
-      ({ id, attempt }) => !written.has(`${id} ${attempt}`) && isNews(`${id} ${attempt} ${write}`),
+  /** Writes reports; what is wrong with one, or held by another transaction, keeps no other. Answers those that are held. */
+  async function writeApart<Report extends { fence: HeldFence }>(
+    reports: Report[],
+    write: string,
+    run: (runner: Runner, some: Report[]) => Promise<{ id: string; attempt: number }[]>,
+  ): Promise<Report[]> {
+    const told = await runBatch(options.store, {
+      items: reports,
+      async run(runner, some) {
+        // by attempt, for a lost one and its successor may report from one worker
+        const written = new Set((await run(runner, some)).map(({ id, attempt }) => `${id} ${attempt}`))
+        return some.map(({ fence }) => written.has(`${fence.id} ${fence.attempt}`))
+      },
+    })
+    tellRefused(
+      reports.filter((_, index) => isUnwritten(told[index] as Told<boolean>)).map(({ fence }) => fence),
+      write,
     )
+    for (const one of told) if (one.is === 'refused') options.onTrouble(one.error)
+    return reports.filter((_, index) => told[index]?.is === 'held')
+  }
+
+  function tellRefused(fences: HeldFence[], write: string): void {
+    const refused = fences.filter(({ id, attempt }) => isNews(`${id} ${attempt} ${write}`))
     if (refused.length > 0) options.onRefused(refused, write)
   }
 
@@ -129,6 +149,10 @@ export function makeReports(options: {
     },
     flushFor: (attempt) => (progress.has(attempt) || lineCounts.has(attempt) ? flush() : undefined),
   }
+}
+
+function isUnwritten(told: Told<boolean>): boolean {
+  return told.is === 'done' && !told.answer
 }
 
 /** What is wrong with a report of progress; undefined if nothing is. */

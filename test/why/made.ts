@@ -1,6 +1,7 @@
 import { openGroup } from '#holdfast/events/group.sql'
 import { acquireLead } from '#holdfast/leader/leader.sql'
 import type { OrphanName } from '#holdfast/reaper/orphans'
+import { parkJobs } from '#holdfast/settle/park.sql'
 import { failJobs, retryJobs } from '#holdfast/settle/settle.sql'
 import { cancelJobs } from '#holdfast/submit/submit.sql'
 import type { RepairName } from '#holdfast/why/repair'
@@ -38,7 +39,7 @@ const anError = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
 export async function clear(query: On['query']): Promise<void> {
   await query(`do $$ declare name text; begin
     foreach name in array array['live_job', 'finished_job', 'barrier', 'owned_barrier', 'session', 'queue', 'delivery', 'endpoint', 'event',
-      'event_group', 'event_reader', 'leader', 'snapshot', 'refusal', 'kind', 'stage_output'] loop
+      'event_group', 'event_reader', 'leader', 'snapshot', 'refusal', 'kind', 'stage_output', 'parked_outcome'] loop
       execute format('delete from holdfast.%I', name);
     end loop;
   end $$`)
@@ -222,6 +223,19 @@ export const orphansMade: Record<OrphanName, Made> = {
     repair: 'revive',
     after: 'no-worker',
     looksLike: 'hung-handler',
+  },
+  'outcome-refused': {
+    async make({ given, store }) {
+      const { id, attempt, sessionId } = await given.running()
+      const errors = ['{"code":"output_invalid","message":"Postgres refuses every ending of this job: planted"}']
+      const outcomes = ['{"move":"finish","stageName":"one","output":null}']
+      await store.run(parkJobs, { fences: [{ id, attempt }], sessionId, errors, outcomes })
+      return id
+    },
+    code: 'outcome-refused',
+    says: /^parked: attempt 1 has ended, but the database refuses its outcome \(.*planted\)/,
+    next: /not run again/,
+    repair: 'settle-parked',
   },
   'cancelled-still-executing': {
     async make(on) {

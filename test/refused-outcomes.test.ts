@@ -1,0 +1,139 @@
+import { defineJob, type Holdfast } from 'holdfast'
+import { expect, test, until } from './fixtures.ts'
+
+type Query = <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
+
+/** Makes the database refuse what a stranger's trigger speaks against; answers how to remove it. */
+async function refuse(query: Query, when: string, on: string, table = 'finished_job'): Promise<() => Promise<unknown>> {
+  await query(`create function refused() returns trigger language plpgsql as $$
+    begin
+      if ${when} then raise exception 'planted'; end if;
+      return case when tg_op = 'DELETE' then old else new end;
+    end $$`)
+  await query(`create trigger refused before ${on} on holdfast.${table} for each row execute function refused()`)
+  return () => query(`drop trigger refused on holdfast.${table}`)
+}
+
+/** Two kinds that note their runs. */
+function kinds() {
+  const runs: string[] = []
+  const run = (kind: string) =>
+    defineJob(kind, {
+      run: () => {
+        runs.push(kind)
+        return kind
+      },
+    })
+  return { runs, bad: run('bad'), good: run('good') }
+}
+
+async function goodOnesEnd(hf: Holdfast, good: ReturnType<typeof kinds>['good']): Promise<void> {
+  const handles = await hf.submitMany(
+    good,
+    Array.from({ length: 10 }, (_, input) => ({ input: input as unknown })),
+  )
+  for (const { id } of handles)
+    expect(await hf.handle(id, good).result({ timeout: 15_000 })).toMatchObject({ state: 'succeeded' })
+}
+
+test('an outcome that the database refuses fails with the reason, is counted, and runs once', async ({
+  open,
+  query,
+}) => {
+  const { runs, bad, good } = kinds()
+  await refuse(query, `new.kind = 'bad' and new.state = 'succeeded'`, 'insert')
+  const hf = await open({ jobs: [bad, good] })
+  await hf.work()
+  const { id } = await hf.submit(bad, null)
+  await goodOnesEnd(hf, good)
+  const ended = await until(async () => (await hf.get(id))?.error && hf.get(id), 'it has failed')
+  expect(ended).toMatchObject({
+    state: 'failed',
+    attempt: 1,
+    failures: 1,
+    error: { message: expect.stringContaining('planted') },
+  })
+  expect(runs.filter((kind) => kind === 'bad')).toHaveLength(1)
+})
+
+test('a job whose every ending is refused waits with its outcome, is not run again, and ends when the database lets it', async ({
+  open,
+  query,
+}) => {
+  const { runs, bad, good } = kinds()
+  const allow = await refuse(query, `new.kind = 'bad'`, 'insert')
+  const hf = await open({ jobs: [bad, good], heartbeatMs: 100 })
+  await hf.work()
+  const { id } = await hf.submit(bad, null)
+  const parked = async () => (await query<{ tries: number }>('select tries from holdfast.parked_outcome'))[0]
+  await until(parked, 'it is parked')
+  await goodOnesEnd(hf, good)
+  expect(await hf.get(id)).toMatchObject({ state: 'queued', attempt: 1, failures: 1 })
+  expect(await hf.why(id)).toMatchObject({
+    orphan: 'outcome-refused',
+    verdict: { code: 'outcome-refused', sentence: expect.stringContaining('planted') },
+    repair: { name: 'settle-parked' },
+  })
+  await expect(hf.mend(id)).rejects.toThrow('planted')
+  expect(await hf.get(id)).toMatchObject({ state: 'queued', attempt: 1, failures: 1 })
+  await query(`update holdfast.parked_outcome set parked_at = now() - interval '1 h'`)
+  const { violations } = (await hf.audit()) as unknown as { violations: { invariant: string; subject: string }[] }
+  expect(JSON.stringify(violations)).toContain('planted')
+  await query('update holdfast.parked_outcome set next_at = now()')
+  await until(async () => ((await parked())?.tries ?? 0) >= 2, 'the leader has tried it again')
+  await allow()
+  await query('update holdfast.parked_outcome set next_at = now()')
+  expect(await hf.handle(id, bad).result({ timeout: 15_000 })).toMatchObject({ output: 'bad' })
+  expect(await parked()).toBeUndefined()
+  expect(runs.filter((kind) => kind === 'bad')).toHaveLength(1)
+}, 60_000)
+
+test('a repair writes a parked outcome at once', async ({ open, query }) => {
+  const { bad } = kinds()
+  const allow = await refuse(query, `new.kind = 'bad'`, 'insert')
+  const hf = await open({ jobs: [bad] })
+  const working = await hf.work()
+  const { id } = await hf.submit(bad, null)
+  await until(async () => (await query('select from holdfast.parked_outcome')).length === 1, 'it is parked')
+  await working.stop()
+  await allow()
+  expect(await hf.mend(id)).toMatchObject({ repair: 'settle-parked', isApplied: true, why: { state: 'succeeded' } })
+  expect((await hf.timeline(id)).map(({ type }) => type)).toEqual(['job.submitted', 'job.retried', 'job.finished'])
+})
+
+test('an ending takes the place of a twin that half a restore left among the finished', async ({
+  open,
+  query,
+  given,
+  store,
+}) => {
+  const { bad } = kinds()
+  const hf = await open({ jobs: [bad] })
+  const { id } = await hf.submit(bad, null)
+  const twin = await given.finished('failed')
+  await query('update holdfast.finished_job set id = $1 where id = $2', [id, twin.id])
+  await hf.work()
+  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'the live one has ended')
+  expect(await hf.get(id)).toMatchObject({ state: 'succeeded', outputs: { run: 'bad' } })
+  expect(await query('select from holdfast.finished_job')).toHaveLength(1)
+  await store.close()
+})
+
+test('a job that the database lets nobody change stays with its worker, runs once, and stops nobody', async ({
+  open,
+  query,
+}) => {
+  const { runs, bad, good } = kinds()
+  const hf = await open({ jobs: [bad, good], heartbeatMs: 100 })
+  const allow = await refuse(query, `old.kind = 'bad' and old.state = 'running'`, 'update or delete', 'live_job')
+  await hf.work()
+  const { id } = await hf.submit(bad, null)
+  await until(() => runs.includes('bad'), 'it runs')
+  await goodOnesEnd(hf, good)
+  await goodOnesEnd(hf, good)
+  expect(await hf.get(id)).toMatchObject({ state: 'running', attempt: 1 })
+  await allow()
+  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'it has ended', 60_000)
+  expect(await hf.get(id)).toMatchObject({ state: 'succeeded' })
+  expect(runs.filter((kind) => kind === 'bad')).toHaveLength(1)
+}, 90_000)
