@@ -288,12 +288,24 @@ export const checks = {
 /** The name of an invariant. */
 export type Invariant = keyof typeof checks
 
-/** How many rows there are, about. */
+/** Up to so many rows are counted; beyond, the statistics of the server say how many there are, about. */
+export const mostCounted = 100_000
+
+/** A table in partitions has no statistics of its own, and one that was never analyzed has none at all. */
+const sizeOf = (table: string) =>
+  raw(`(
+    select case when some.count < ${mostCounted} then some.count else greatest(some.count, (
+      select sum(greatest(pg_class.reltuples, 0))::bigint
+      from pg_partition_tree('holdfast.${table}') as part
+      join pg_class on pg_class.oid = part.relid
+      where part.isleaf
+    )) end
+    from (select count(*) from (select from holdfast.${table} limit ${mostCounted}) as counted) as some
+  )`)
+
+/** How many rows there are; of very many, about. */
 export const tableSizes = statement<{ live: number; finished: number; events: number }>()(
   'audit.sizes',
   () => sql`
-  select
-    (select greatest(reltuples, 0)::bigint from pg_class where oid = 'holdfast.live_job'::regclass) as live,
-    (select greatest(reltuples, 0)::bigint from pg_class where oid = 'holdfast.finished_job'::regclass) as finished,
-    (select greatest(reltuples, 0)::bigint from pg_class where oid = 'holdfast.event'::regclass) as events`,
+  select ${sizeOf('live_job')} as live, ${sizeOf('finished_job')} as finished, ${sizeOf('event')} as events`,
 )

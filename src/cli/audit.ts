@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { mostCounted } from '../audit/audit.sql.ts'
 import type { Audit, Violation } from '../audit/audit.ts'
 import type { Config } from '../config/config.ts'
 import { withClient } from './client.ts'
@@ -55,8 +56,13 @@ function auditLines({ violations, checked, sizes, ms }: Audit): string[] {
     violations.length === 0
       ? `All ${checked.length} invariants hold`
       : `${violations.length} of ${checked.length} invariants are broken`
-  const about = `about ${sizes.live} live and ${sizes.finished} finished jobs with ${sizes.events} events`
+  const { live, finished, events } = sizes
+  const about = `${countWords(live)} live and ${countWords(finished)} finished jobs with ${countWords(events)} events`
   return [...lines, '', `${verdict}: ${about}, read in ${lengthWords(ms)}.`]
+}
+
+function countWords(count: number): string {
+  return count < mostCounted ? String(count) : `about ${count}`
 }
 
 function violationLines({ invariant, total, examples }: Violation): string[] {
