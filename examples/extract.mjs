@@ -2,6 +2,7 @@
 //   fields   finds number, date, total, currency and parties; its output is readable before the next stage begins
 //   places   says where in the document each of them stands; it is optional: without it the fields are still of use
 import { readFile } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 import { defineJob, PermanentError } from 'holdfast'
 import { z } from 'zod'
 
@@ -10,6 +11,8 @@ const folder = new URL('./documents/', import.meta.url)
 export const extract = defineJob('extract', {
   input: z.object({
     document: z.string().regex(/^[\w-]+\.txt$/, 'must be the name of a .txt file in examples/documents'),
+    /** How long the second stage takes at least: real documents are slow, and a slow one can lose its worker half-way. */
+    seconds: z.number().min(0).max(600).default(0),
   }),
   stages: [
     { name: 'fields', retries: 3, backoff: { baseMs: 500 }, run: findFields },
@@ -46,7 +49,7 @@ async function findPlaces({ input, outputs, progress, signal }) {
   const wanted = Object.entries(fields).filter(([, value]) => value !== null)
   const places = {}
   for (const [index, [name, value]] of wanted.entries()) {
-    signal.throwIfAborted()
+    await pause((input.seconds * 1000) / wanted.length, undefined, { signal })
     places[name] = placeOf(text, value)
     progress(index + 1, wanted.length, name)
   }

@@ -162,8 +162,10 @@ function commandsIn(text) {
 
 function help(...command) {
   const env = { ...process.env, NO_COLOR: '1', FORCE_COLOR: '' }
-  const args = [join(root, 'dist', 'cli', 'main.js'), ...command, '--help']
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', env })
+  const main = join(root, 'dist', 'cli', 'main.js')
+  const ask = (flag) => spawnSync(process.execPath, [main, ...command, flag], { encoding: 'utf8', env })
+  const short = ask('--help')
+  const { status, stdout, stderr } = short.stdout?.includes('--help-all') ? ask('--help-all') : short
   if (status !== 0) throw new Error(`holdfast ${command.join(' ')} --help failed: ${stderr}`)
   return stdout
 }

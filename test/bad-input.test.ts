@@ -43,7 +43,14 @@ const refused: [what: string, job: unknown, input: unknown, how: unknown, code: 
   ['a delay that is no number', open, null, { delayMs: '5' }, 'option_invalid', /delayMs/],
   ['an invalid date', open, null, { runAt: new Date(Number.NaN) }, 'option_invalid', /runAt/],
   ['a date beyond the year 9999', open, null, { runAt: new Date(8.64e15) }, 'option_invalid', /runAt/],
-  ['both a time and a delay', open, null, { runAt: new Date(), delayMs: 1 }, 'option_invalid', /either runAt or delayMs/],
+  [
+    'both a time and a delay',
+    open,
+    null,
+    { runAt: new Date(), delayMs: 1 },
+    'option_invalid',
+    /either runAt or delayMs/,
+  ],
 ]
 
 test('a job that cannot be accepted is refused with its own code before anything is written', async ({

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { defineJob } from 'holdfast'
-import { describe } from 'vitest'
+import { describe, onTestFinished } from 'vitest'
 import { call, library, moduleOf, run } from './cli/command.ts'
 import { expect, test } from './fixtures.ts'
 
@@ -22,6 +24,22 @@ test('work runs the kinds of a module that fan out, and submit finds them in it'
   expect(await book.result({ timeout: 20_000 })).toMatchObject({ state: 'succeeded', output: 3 })
   const { stdout, stderr } = await call(['submit', 'letter', '{}', '--module', module, '--wait', '20s'], { env })
   expect({ result: JSON.parse(stdout), stderr }).toMatchObject({ result: { total: 2, succeeded: 2 } })
+})
+
+test('dev on a busy port says which one it took instead, and refuses a port that was asked for', async ({ url }) => {
+  const module = await moduleOf(fanningOut)
+  const busy = createServer().listen(7420, '127.0.0.1')
+  onTestFinished(() => void busy.close())
+  // somebody else may have it already, which is as good
+  await Promise.race([once(busy, 'listening'), once(busy, 'error')])
+  const dev = run(['dev', module, '--processes', '1'], { env: { HOLDFAST_URL: url } })
+  const [, port] = await dev.says(/Port 7420 is in use by another program, so the API listens on (\d+) instead\./)
+  await dev.says(new RegExp(`api +http://127\\.0\\.0\\.1:${port} `))
+  const asked = await call(['dev', module, '--processes', '1', '--http-port', '7420'], { env: { HOLDFAST_URL: url } })
+  expect(asked).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/Another program listens at 127\.0\.0\.1:7420/),
+  })
 })
 
 test('serve knows the kinds of a module that fan out', async ({ url }) => {

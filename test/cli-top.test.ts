@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
+import { defineJob } from 'holdfast'
 import { ask, call, runOnTerminal } from './cli/command.ts'
-import { expect, test, until } from './fixtures.ts'
+import { expect, gate, test, until } from './fixtures.ts'
 import { makeWire } from './wire.ts'
 
 const size = { columns: 120, rows: 40 }
@@ -24,6 +25,27 @@ test('one picture shows queues, workers, the leader, readers and webhooks', asyn
   expect(stdout).toMatch(/^mailer +1 +/m)
   expect(stdout).not.toContain('\u001b')
   expect(code).toBe(0)
+})
+
+test('a worker runs no more than it may, what it claimed ahead is shown apart, and so are kinds that nobody serves', async ({
+  open,
+  url,
+}) => {
+  const held = gate()
+  const slow = defineJob('slow', { run: () => held.promise })
+  const hf = await open({ jobs: [slow], concurrency: 3 })
+  await hf.work()
+  await hf.submitMany(
+    slow,
+    Array.from({ length: 20 }, () => ({ input: null })),
+  )
+  await hf.submit(defineJob('lonely', { run: () => null }), null)
+  await until(async () => ((await hf.sessions())[0]?.running ?? 0) > 3, 'jobs are claimed ahead')
+  const { stdout } = await call(['top', '--once'], { env: { HOLDFAST_URL: url } })
+  expect(stdout).toMatch(/^SESSION +HOST +PID +RUNNING +AHEAD +HEARTBEAT/m)
+  expect(stdout).toMatch(/^\d+ +\S+ +\d+ +3\/3 +[1-9]\d* /m)
+  expect(stdout).toMatch(/^KIND WITHOUT A WORKER +QUEUE +WAITING FOR\nlonely +default +\S/m)
+  held.open()
 })
 
 test('for a program the picture is one JSON document', async ({ url, hf, given }) => {

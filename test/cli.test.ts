@@ -41,13 +41,25 @@ describe('help', () => {
   }, 60_000)
 
   test('work has a flag for every setting, with the name of its environment variable', async () => {
-    const { stdout } = await call(['work', '--help'])
+    const { stdout } = await call(['work', '--help-all'])
     const words = stdout.replace(/\s+/g, ' ')
     for (const name of settingNames) {
       expect(words).toContain(`${flagOf(name)} `)
       expect(words).toContain(`env: ${envNameOf(name)})`)
     }
   })
+
+  test('help is short: the settings that people set first, and the rest under --help-all', async () => {
+    for (const name of ['dev', 'work', 'serve', 'reap', 'audit', 'submit']) {
+      const { stdout } = await call([name, '--help'])
+      expect(stdout.split('\n').length, name).toBeLessThan(60)
+      expect(stdout).toContain('--url <text>')
+    }
+    const { stdout, code } = await call(['dev', '--help-all'])
+    expect(code).toBe(0)
+    expect(stdout).toContain('--heartbeat-ms')
+    expect((await call(['dev', '--help'])).stdout).not.toContain('--heartbeat-ms')
+  }, 60_000)
 
   test('without a command, help is shown', async () => {
     expect(await call([])).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: holdfast'), stderr: '' })

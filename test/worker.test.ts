@@ -430,6 +430,18 @@ test('a paused queue is left alone by a running worker until it is resumed', asy
   expect(await query('select paused_at from holdfast.queue')).toEqual([{ paused_at: null }])
 })
 
+test('a queue that is resumed wakes idle workers at once', async ({ open, query }) => {
+  const greet = defineJob('greet', { queue: 'night', run: () => 'hello' })
+  // a poll so rare that only the wake-up can be in time
+  const hf = await open({ jobs: [greet], pollMs: 60_000 })
+  await hf.pauseQueue('night')
+  await hf.work()
+  const paused = await hf.submit(greet, null)
+  await until(async () => (await query(idle)).length === 1, 'the worker is idle')
+  await hf.resumeQueue('night')
+  expect(await paused.result({ timeout: 20_000 })).toMatchObject({ output: 'hello' })
+})
+
 test('a worker for named queues leaves the others alone', async ({ open }) => {
   const here = defineJob('here', { queue: 'here', run: () => 'done' })
   const there = defineJob('there', { queue: 'there', run: () => 'done' })

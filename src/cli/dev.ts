@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Config } from '../config/config.ts'
-import { settings } from '../config/settings.ts'
+import { flagOf } from '../config/settings.ts'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { messageOf } from '../errors/errors.ts'
@@ -9,7 +9,7 @@ import { migrate } from '../store/migrate.ts'
 import { type Api, banner } from './dev-words.ts'
 import { knownStages } from './event-lines.ts'
 import { makeFeed } from './feed.ts'
-import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
+import { addExamples, addSettings, configOf, isChosen, workSettings } from './flags.ts'
 import { logFor, workerLine } from './log-words.ts'
 import { sampleModule, submitSample } from './sample.ts'
 import { type Ending, listenForEnd } from './signals.ts'
@@ -43,7 +43,7 @@ async function dev(module: string | undefined, flags: Record<string, unknown>): 
   const ending = listenForEnd({ hurriedBy: ['SIGINT'], onHurry: () => hurry.now() })
   let failure: { error: unknown } | undefined
   try {
-    await run({ config, module, closers, ending, hurry })
+    await run({ config, module, isPortChosen: isChosen('httpPort', flags), closers, ending, hurry })
   } catch (error) {
     // Ctrl-C reaches what we start as well, so a start that was cut short may well fail
     if (!ending.signal.aborted) failure = { error }
@@ -57,13 +57,14 @@ async function dev(module: string | undefined, flags: Record<string, unknown>): 
 interface Run {
   config: Config
   module: string | undefined
+  isPortChosen: boolean
   closers: Closers
   ending: Ending
   hurry: { now: () => void }
 }
 
 /** Brings everything up and answers when the end is wished for. What it leaves behind is in `closers`. */
-async function run({ config, module, closers, ending, hurry }: Run): Promise<void> {
+async function run({ config, module, isPortChosen, closers, ending, hurry }: Run): Promise<void> {
   const server = config.url ? undefined : await startServer(config, closers)
   const url = server?.url ?? (config.url as string)
   if (ending.signal.aborted) return
@@ -88,14 +89,14 @@ async function run({ config, module, closers, ending, hurry }: Run): Promise<voi
     started.catch(() => {}) // cut short, and for that reason failed
     return
   }
-  const api = await startApi(hf, closers)
+  const api = await startApi(hf, closers, isPortChosen)
   for (const line of banner({ hf, api, dataDir: server?.dir, pids: workers.pids(), isSample: !module })) print(line)
   if (!module) await tellSample(hf)
   await ending.asked
 }
 
-/** Serves the API. If another program has the usual port, any other will do; a port that somebody chose is taken or refused. */
-async function startApi(hf: Holdfast, closers: Closers): Promise<Api> {
+/** Serves the API. If another program has the usual port, any other will do, and we say so; a port that somebody chose is taken or refused. */
+async function startApi(hf: Holdfast, closers: Closers, isPortChosen: boolean): Promise<Api> {
   const { makeHttpServer } = await import('../http/server.ts')
   const needsKey = !isLoopback(hf.config.httpHost)
   const log = logFor(print)
@@ -108,8 +109,16 @@ async function startApi(hf: Holdfast, closers: Closers): Promise<Api> {
   try {
     return await open(hf.config)
   } catch (error) {
-    if (hf.config.httpPort !== settings.httpPort.default) throw error
-    return open({ ...hf.config, httpPort: 0 })
+    if (isPortChosen) throw error
+    const api = await open({ ...hf.config, httpPort: 0 })
+    const { port } = new URL(api.url)
+    print(
+      paint(
+        'yellow',
+        `Port ${hf.config.httpPort} is in use by another program, so the API listens on ${port} instead.`,
+      ) + ` To choose one: ${flagOf('httpPort')} <number>.`,
+    )
+    return api
   }
 }
 

@@ -13,14 +13,38 @@ export const workSettings: readonly SettingName[] = settingNames
 
 const placeholders = { text: '<text>', whole: '<number>', list: '<names>', flag: '[true|false]' } as const
 
+/** The settings that people set first: help shows these, and --help-all every one. */
+const firstSettings: readonly SettingName[] = [
+  'url',
+  'dataDir',
+  'processes',
+  'concurrency',
+  'queues',
+  'httpPort',
+  'logLevel',
+]
+/** So many settings are shown whole. */
+const mostShown = 9
+
 /** Gives a command one flag for each of these settings. Flags, defaults and explanations come from the settings alone. */
 export function addSettings(command: Command, names: readonly SettingName[]): Command {
+  const rare: Option[] = []
   for (const name of names) {
     const { type, about } = settingOf(name)
     const option = new Option(`${flagOf(name)} ${placeholders[type]}`, `${about} ${originOf(name)}`)
     command.addOption(option.helpGroup('Settings:'))
+    if (names.length > mostShown && !firstSettings.includes(name)) rare.push(option.hideHelp())
   }
+  if (rare.length > 0) addHelpAll(command, rare)
   return command.option('--verbose', 'Show where an error came from.')
+}
+
+function addHelpAll(command: Command, rare: readonly Option[]): void {
+  command.option('--help-all', `Show the other ${rare.length} settings, too.`)
+  command.on('option:help-all', () => {
+    for (const option of rare) option.hideHelp(false)
+    command.help()
+  })
 }
 
 /** Gives a command the flag that makes it speak JSON. */
@@ -54,6 +78,11 @@ export function addExamples(command: Command, examples: readonly (readonly [line
 export function configOf(flags: Record<string, unknown>): Config {
   const given = settingNames.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]])
   return readConfig(Object.fromEntries(given) as GivenSettings)
+}
+
+/** Whether somebody chose a setting, even if it is what it would be without. */
+export function isChosen(name: SettingName, flags: Record<string, unknown>): boolean {
+  return flags[name] !== undefined || (process.env[envNameOf(name)] ?? '') !== ''
 }
 
 /** The same configuration as an environment, for a child process. */

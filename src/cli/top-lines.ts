@@ -1,7 +1,7 @@
 import type { Backlog } from '../engine/deliveries.ts'
 import type { Group } from '../engine/events.ts'
 import type { Queue } from '../engine/queues.ts'
-import type { Recovery, Revival } from '../engine/recovery.ts'
+import type { Recovery, Revival, Stranded } from '../engine/recovery.ts'
 import type { Session } from '../engine/sessions.ts'
 import { shortId } from './pick-job.ts'
 import { type Cell, table } from './table.ts'
@@ -22,6 +22,7 @@ export function pictureLines(picture: Picture, target: Target = process.stdout):
     fact('webhooks', backlogWords(deliveries, target)),
     ...(queues.length === 0 ? ['', 'No queues yet: nothing was submitted, and no worker has started.'] : []),
     ...part(queueHeads, queues.map(queueRow)),
+    ...part(strandedHeads, recovery.stranded.slice(0, mostStranded).map(strandedRow)),
     ...part(
       sessionHeads,
       sessions.map((session) => sessionRow(session, nowMs)),
@@ -32,6 +33,7 @@ export function pictureLines(picture: Picture, target: Target = process.stdout):
 }
 
 const mostRevivals = 5
+const mostStranded = 10
 
 function rateWords(rates: Rates | null): string {
   if (rates === null) return 'rates are known in a moment'
@@ -92,7 +94,13 @@ function queueRow(queue: Queue): Cell[] {
   ]
 }
 
-const sessionHeads = ['SESSION', 'HOST', 'PID', 'RUNNING', 'HEARTBEAT', 'UP', 'STATE', 'QUEUES']
+const strandedHeads = ['KIND WITHOUT A WORKER', 'QUEUE', 'WAITING FOR']
+
+function strandedRow({ kind, queue, waitingMs }: Stranded): Cell[] {
+  return [{ text: kind, look: 'red' }, { text: queue }, { text: lengthWords(waitingMs) }]
+}
+
+const sessionHeads = ['SESSION', 'HOST', 'PID', 'RUNNING', 'AHEAD', 'HEARTBEAT', 'UP', 'STATE', 'QUEUES']
 
 function sessionRow(session: Session, nowMs: number): Cell[] {
   const { id, host, pid, running, concurrency, heartbeatAt, startedAt, queues } = session
@@ -100,7 +108,9 @@ function sessionRow(session: Session, nowMs: number): Cell[] {
     { text: String(id) },
     { text: host },
     { text: String(pid) },
-    { text: `${running}/${concurrency}` },
+    // what it holds beyond what it can run at once, it has claimed ahead
+    { text: `${Math.min(running, concurrency)}/${concurrency}` },
+    { text: String(Math.max(0, running - concurrency)) },
     { text: ageWords(heartbeatAt, nowMs) },
     { text: ageWords(startedAt, nowMs) },
     sessionState(session),

@@ -1474,6 +1474,12 @@ export interface components {
             }[];
             /** @description Attempts that have lost their workers and were not moved on yet; at most 1,000 are counted. */
             orphans: number;
+            /** @description Kinds with due jobs that no living worker serves in their queue. */
+            stranded: {
+                queue: string;
+                kind: string;
+                waitingMs: number;
+            }[];
             revivals: {
                 /**
                  * Format: date-time

@@ -1,4 +1,5 @@
 import { raw, sql, statement } from '../store/sql.ts'
+import { notify } from '../store/wake.sql.ts'
 
 /** A job as the database knows it. */
 export interface JobRow {
@@ -155,11 +156,12 @@ export const listKinds = statement<{
   order by name`,
 )
 
-/** Stops or starts the claiming of a queue's jobs. */
-export const pauseQueue = statement<never>()(
+/** Stops or starts the claiming of a queue's jobs. A start wakes all workers: those that are idle would find out only by polling. */
+export const pauseQueue = statement<{ woken: string | null }>()(
   'queue.pause',
   (p: { name: string; isPaused: boolean }) => sql`
   insert into holdfast.queue (name, paused_at)
   values (${p.name}, case when ${p.isPaused}::boolean then now() end)
-  on conflict (name) do update set paused_at = excluded.paused_at`,
+  on conflict (name) do update set paused_at = excluded.paused_at
+  returning case when not ${p.isPaused}::boolean then ${notify('holdfast_wake')} end as woken`,
 )

@@ -102,10 +102,7 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
   }
 }
 
-function workerNews(
-  { log, jobLog, metrics }: EngineParts,
-  onEnded: OnEnded,
-): Omit<WorkerNews, 'failed' | 'wornOut'> {
+function workerNews({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): Omit<WorkerNews, 'failed' | 'wornOut'> {
   return {
     settled(attempt, outcome) {
       const { fence, job, stage } = attempt

@@ -80,6 +80,9 @@ const recovery = z
     orphans: z.number().int().openapi({
       description: 'Attempts that have lost their workers and were not moved on yet; at most 1,000 are counted.',
     }),
+    stranded: z
+      .array(z.object({ queue: z.string(), kind: z.string(), waitingMs: z.number() }))
+      .openapi({ description: 'Kinds with due jobs that no living worker serves in their queue.' }),
     revivals: z.array(
       z.object({
         at: time,
