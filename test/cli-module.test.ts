@@ -37,7 +37,7 @@ test('dev on a busy port says which one it took instead, and refuses a port that
   await dev.says(new RegExp(`api +http://127\\.0\\.0\\.1:${port} `))
   const asked = await call(['dev', module, '--processes', '1', '--http-port', '7420'], { env: { HOLDFAST_URL: url } })
   expect(asked).toMatchObject({
-    code: 1,
+    code: 2,
     stderr: expect.stringMatching(/Another program listens at 127\.0\.0\.1:7420/),
   })
 })

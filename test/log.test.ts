@@ -1,5 +1,5 @@
 import { defineJob } from 'holdfast'
-import { expect, test } from './fixtures.ts'
+import { expect, test, until } from './fixtures.ts'
 
 function makeLog() {
   const lines: { level: string; facts: Record<string, unknown>; message: string }[] = []
@@ -26,7 +26,10 @@ test('attempts that fail are logged with what failed, where, and why', async ({ 
   await hf.work()
   const handle = await hf.submit(flaky, null)
   await expect(handle.result()).rejects.toMatchObject({ code: 'job_failed' })
-  const about = lines.filter(({ facts }) => facts.job === handle.id)
+  const about = await until(() => {
+    const found = lines.filter(({ facts }) => facts.job === handle.id)
+    return found.length >= 2 && found
+  }, 'both lines')
   const facts = { kind: 'flaky', stage: 'second', code: 'handler_failed', reason: 'no ink' }
   expect(about).toMatchObject([
     {

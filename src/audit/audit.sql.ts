@@ -294,13 +294,13 @@ export const mostCounted = 100_000
 /** A table in partitions has no statistics of its own, and one that was never analyzed has none at all. */
 const sizeOf = (table: string) =>
   raw(`(
-    select case when some.count < ${mostCounted} then some.count else greatest(some.count, (
+    select case when walked.count < ${mostCounted} then walked.count else greatest(walked.count, (
       select sum(greatest(pg_class.reltuples, 0))::bigint
       from pg_partition_tree('holdfast.${table}') as part
       join pg_class on pg_class.oid = part.relid
       where part.isleaf
     )) end
-    from (select count(*) from (select from holdfast.${table} limit ${mostCounted}) as counted) as some
+    from (select count(*) from (select from holdfast.${table} limit ${mostCounted}) as counted) as walked
   )`)
 
 /** How many rows there are; of very many, about. */
