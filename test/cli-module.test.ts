@@ -40,7 +40,7 @@ test('dev on a busy port says which one it took instead, and refuses a port that
     code: 2,
     stderr: expect.stringMatching(/Another program listens at 127\.0\.0\.1:7420/),
   })
-})
+}, 60_000)
 
 test('serve knows the kinds of a module that fan out', async ({ url }) => {
   const module = await moduleOf(

@@ -1,4 +1,5 @@
 import { type AttemptAborted, defineJob, PermanentError } from 'holdfast'
+import { onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { expect, gate, test, until } from './fixtures.ts'
 
@@ -430,16 +431,17 @@ test('a paused queue is left alone by a running worker until it is resumed', asy
   expect(await query('select paused_at from holdfast.queue')).toEqual([{ paused_at: null }])
 })
 
-test('a queue that is resumed wakes idle workers at once', async ({ open, query }) => {
-  const greet = defineJob('greet', { queue: 'night', run: () => 'hello' })
-  // a poll so rare that only the wake-up can be in time
-  const hf = await open({ jobs: [greet], pollMs: 60_000 })
+test('a queue that is resumed wakes all workers, also those that have not asked for it', async ({ hf, pool }) => {
+  const client = await pool.connect()
+  onTestFinished(() => client.release(true))
+  const heard: (string | undefined)[] = []
+  client.on('notification', ({ channel }) => heard.push(channel))
+  await client.query('listen holdfast_wake')
   await hf.pauseQueue('night')
-  await hf.work()
-  const paused = await hf.submit(greet, null)
-  await until(async () => (await query(idle)).length === 1, 'the worker is idle')
+  await client.query('select 1')
+  expect(heard).toEqual([])
   await hf.resumeQueue('night')
-  expect(await paused.result({ timeout: 20_000 })).toMatchObject({ output: 'hello' })
+  await until(() => heard.length === 1, 'the wake-up')
 })
 
 test('a worker for named queues leaves the others alone', async ({ open }) => {

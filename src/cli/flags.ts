@@ -24,7 +24,7 @@ const firstSettings: readonly SettingName[] = [
   'logLevel',
 ]
 /** So many settings are shown whole. */
-const mostShown = 9
+const mostShown = 6
 
 /** Gives a command one flag for each of these settings. Flags, defaults and explanations come from the settings alone. */
 export function addSettings(command: Command, names: readonly SettingName[]): Command {
