@@ -148,21 +148,20 @@ test('a wrong or unreachable database URL is told as a sentence, without its pas
   wrongPassword.password = 'hunter2'
   const wrongName = new URL(url)
   wrongName.pathname = '/no_such_database'
-  const wrong = [
-    '',
-    'not a url',
-    'mysql://me:hunter2@localhost/x',
-    `postgres://me:hunter2@127.0.0.1:${port}/x`,
-    'postgres://me:hunter2@no-such-host.invalid/x',
-    wrongPassword.href,
-    wrongName.href,
+  const wrong: [url: string, code: string][] = [
+    ['not a url', 'config_invalid'],
+    ['mysql://me:hunter2@localhost/x', 'config_invalid'],
+    [`postgres://me:hunter2@127.0.0.1:${port}/x`, 'database_unreachable'],
+    ['postgres://me:hunter2@no-such-host.invalid/x', 'database_unreachable'],
+    [wrongPassword.href, 'database_refused'],
+    [wrongName.href, 'database_refused'],
   ]
-  for (const bad of wrong.slice(1)) {
+  for (const [bad, code] of wrong) {
     const error = await connect({ url: bad, logLevel: 'silent' }).then(
       () => undefined,
       (thrown) => thrown,
     )
-    expect(error, bad).toMatchObject({ name: 'HoldfastError', code: 'database_unreachable' })
+    expect(error, bad).toMatchObject({ name: 'HoldfastError', code })
     expect(error.message).not.toContain('hunter2')
   }
   await expect(connect({ url: '', logLevel: 'silent' })).rejects.toMatchObject({ code: 'config_invalid' })

@@ -14,6 +14,8 @@ export interface Wire {
   cut(moment: Moment, statement: string): Promise<void>
   /** Lets nothing pass in either direction, on old connections and new ones, without closing any. */
   stall(): void
+  /** Closes all connections, and at once whichever is made anew. */
+  refuse(): void
   /** Closes all connections and lets whoever comes next through again. */
   reconnect(): void
 }
@@ -31,6 +33,7 @@ export async function makeWire(url: string): Promise<Wire> {
   const sockets = new Set<net.Socket>()
   let traps: Trap[] = []
   let isStalled = false
+  let isRefused = false
 
   function springs(moment: Moment, names: string[]): Trap | undefined {
     const trap = traps.find((one) => one.moment === moment && names.includes(one.statement))
@@ -39,6 +42,7 @@ export async function makeWire(url: string): Promise<Wire> {
   }
 
   const server = net.createServer((client) => {
+    if (isRefused) return void client.destroy()
     const upstream = net.connect(Number(target.port || 5432), target.hostname)
     const namesIn = statementReader()
     let late: Trap | undefined
@@ -91,8 +95,13 @@ export async function makeWire(url: string): Promise<Wire> {
     stall: () => {
       isStalled = true
     },
+    refuse() {
+      isRefused = true
+      drop()
+    },
     reconnect() {
       isStalled = false
+      isRefused = false
       drop()
     },
   }

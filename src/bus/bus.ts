@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { pause, type Service } from '../service/service.ts'
 import { connectionOptions, drop } from '../store/connection.ts'
+import { describe } from '../store/describe.ts'
 
 /** What a bus may carry. It only wakes: it may lose, repeat or reorder, and polling is always behind it. */
 export type Channel = 'holdfast_wake' | 'holdfast_abort' | 'holdfast_event'
@@ -54,7 +55,7 @@ export function listen(options: BusOptions): Bus {
       try {
         await hearOn(client, signal)
       } catch (error) {
-        options.onTrouble(error)
+        options.onTrouble(describe(error, options.url))
         if (isConnected) failures = 0
       }
       isConnected = false

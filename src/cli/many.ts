@@ -40,8 +40,8 @@ async function answerFor(
     return { id, ok: true }
   } catch (error) {
     const code = codeOf(error)
-    // the wire is broken, not the job: the next id would fare the same
-    if (code === 'database_unreachable' || code === 'unexpected') throw error
+    // the database is in trouble, not the job: the next id would fare the same
+    if (code.startsWith('database_') || code === 'unexpected') throw error
     return { id: word, ok: false, error: { code, message: messageOf(error) } }
   }
 }

@@ -1,7 +1,5 @@
-import { messageOf } from '../errors/errors.ts'
 import type { Wakeups } from '../events/wakeups.ts'
 import type { Service } from '../service/service.ts'
-import { isConnectionError } from '../store/connection.ts'
 import type { PreparedWebhook, SubmitOptions } from '../submit/prepare.ts'
 import { makeAddressPolicy } from '../webhooks/address.ts'
 import { openWebhooks } from '../webhooks/planner.ts'
@@ -11,6 +9,7 @@ import type { SenderNews } from '../webhooks/sender.ts'
 import { checkJobWebhook, type WebhookRules } from '../webhooks/webhook.ts'
 import { makeWebhookService, type WebhookService } from '../webhooks/webhooks.ts'
 import type { EngineParts } from './engine.ts'
+import { tellTrouble } from './trouble.ts'
 import { version } from './work.ts'
 
 /** Planning and sending, shared by whatever runs in this process. */
@@ -154,9 +153,6 @@ function newsOf({ log, metrics }: Omit<EngineParts, 'deliverer'>): SenderNews {
       log.error({ ...endpoint }, 'a webhook endpoint was switched off')
     },
     oldest: (lateMs) => metrics.set('holdfast_oldest_delivery_seconds', lateMs / 1000),
-    trouble(error) {
-      if (isConnectionError(error)) log.warn({ reason: messageOf(error) }, 'the database is out of reach; trying again')
-      else log.error({ err: error }, 'trouble with webhooks')
-    },
+    trouble: (error) => tellTrouble(log, 'webhook sender', error),
   }
 }

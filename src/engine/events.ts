@@ -13,10 +13,10 @@ import { makeWakeups, type Wakeups } from '../events/wakeups.ts'
 import { isName } from '../job/define.ts'
 import { typesOf } from '../job/event-type.ts'
 import type { Service } from '../service/service.ts'
-import { isConnectionError } from '../store/connection.ts'
 import { webhookGroup } from '../webhooks/planner.ts'
 import type { EngineParts } from './engine.ts'
 import { idOf, mustBeObject, placeOf, textOf, timeOf } from './given.ts'
+import { tellTrouble } from './trouble.ts'
 
 /** How to read for a group. */
 export interface SubscribeOptions {
@@ -274,11 +274,7 @@ function newsOf({ store, log, metrics }: EngineParts, group: string): Subscripti
       log.error({ group, seq, reason: error }, 'an event was parked; the group goes on without it')
     },
     heldBack: (forMs) => void tellHeldBack(forMs).catch(() => {}),
-    trouble(error) {
-      if (isConnectionError(error))
-        log.warn({ group, reason: messageOf(error) }, 'the database is out of reach; trying again')
-      else log.error({ group, err: error }, 'trouble in a reader of events')
-    },
+    trouble: (error) => tellTrouble(log, 'event reader', error, { group }),
   }
 }
 

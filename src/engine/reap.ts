@@ -8,6 +8,7 @@ import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
 import { forgetDeliveries } from '../webhooks/deliveries.sql.ts'
 import { forgetSnapshots } from '../why/facts.sql.ts'
 import type { EngineParts } from './engine.ts'
+import { tellTrouble } from './trouble.ts'
 
 /** Makes the reaper of an engine: it leads, or waits to. */
 export function makeEngineReaper(parts: EngineParts): Reaper {
@@ -75,7 +76,7 @@ function outsideNews(parts: EngineParts): ReaperNews {
     deposed() {},
     done: (_duty, report) => tellReport(parts, report),
     swept: (sweep) => tellSweep(parts, sweep),
-    trouble: (error, duty) => tellTrouble(parts, error, duty),
+    trouble: (error, duty) => tellDutyTrouble(parts, error, duty),
   }
 }
 
@@ -103,7 +104,7 @@ function reaperNews(parts: EngineParts): ReaperNews {
       oldestMs = 0
       tellSweep(parts, sweep)
     },
-    trouble: (error, duty) => tellTrouble(parts, error, duty),
+    trouble: (error, duty) => tellDutyTrouble(parts, error, duty),
   }
 }
 
@@ -112,9 +113,9 @@ function tellSweep({ log }: EngineParts, { sweepMs, recovered, failed, isSystemi
   else if (recovered + failed > 0) log.warn({ recovered, failed, sweepMs: Math.round(sweepMs) }, 'sweep')
 }
 
-function tellTrouble({ log, metrics }: EngineParts, error: unknown, duty: string | undefined): void {
+function tellDutyTrouble({ log, metrics }: EngineParts, error: unknown, duty: string | undefined): void {
   if (duty) metrics.add('holdfast_sweep_failures_total', { duty })
-  log.warn({ duty, reason: messageOf(error) }, 'trouble in the reaper; it goes on')
+  tellTrouble(log, 'reaper', error, duty ? { duty } : {})
 }
 
 /** Whatever a duty found, moved or not: an orphan that cannot be moved is the one that grows old. */

@@ -1,10 +1,9 @@
-import { messageOf } from '../errors/errors.ts'
 import { isEnding } from '../job/machine.ts'
-import { isConnectionError } from '../store/connection.ts'
 import { makeRemote, type Remote } from '../worker/remote.ts'
 import type { RemoteNews } from '../worker/remote-settle.ts'
 import type { EngineParts } from './engine.ts'
 import { tellOutcome } from './job-log.ts'
+import { tellTrouble } from './trouble.ts'
 import { type OnEnded, version } from './work.ts'
 
 /** Makes what serves remote workers; `onEnded` hears of jobs that end, for whoever waits for one in this process. */
@@ -34,9 +33,6 @@ function remoteNews({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): Re
         'a write of a remote worker was refused: it does not hold these attempts',
       )
     },
-    trouble(error) {
-      if (isConnectionError(error)) log.warn({ reason: messageOf(error) }, 'the database is out of reach; trying again')
-      else log.error({ err: error }, 'trouble while serving remote workers')
-    },
+    trouble: (error) => tellTrouble(log, 'server of remote workers', error),
   }
 }

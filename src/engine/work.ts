@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { readConfig } from '../config/config.ts'
-import { HoldfastError, messageOf } from '../errors/errors.ts'
+import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
 import { isEnding } from '../job/machine.ts'
 import { boundOf, ladder } from '../reaper/bound.ts'
 import type { Service } from '../service/service.ts'
-import { isConnectionError } from '../store/connection.ts'
 import { makeWorker, type WorkerNews } from '../worker/worker.ts'
 import type { EngineParts } from './engine.ts'
 import { tellOutcome } from './job-log.ts'
 import { makeEngineReaper } from './reap.ts'
+import { tellTrouble } from './trouble.ts'
 
 /** How to work. */
 export interface WorkOptions {
@@ -141,9 +141,6 @@ function workerNews({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): Om
         'a handler that had ignored its signal returned',
       )
     },
-    trouble(error) {
-      if (isConnectionError(error)) log.warn({ reason: messageOf(error) }, 'the database is out of reach; trying again')
-      else log.error({ err: error }, 'trouble in the worker')
-    },
+    trouble: (error, part = 'worker') => tellTrouble(log, part, error),
   }
 }

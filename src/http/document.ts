@@ -33,6 +33,10 @@ const always: readonly ErrorCode[] = [
   'internal',
   'not_running',
   'database_unreachable',
+  'database_read_only',
+  'database_timeout',
+  'database_overloaded',
+  'database_full',
 ]
 const withBody: readonly ErrorCode[] = ['body_malformed', 'body_too_large', 'content_type_unsupported']
 

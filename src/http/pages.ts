@@ -61,10 +61,7 @@ async function readiness(door: Door): Promise<{ isReady: boolean; code: string |
 function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new HoldfastError('database_unreachable', 'The database did not answer in time.')),
-      ms,
-    )
+    timer = setTimeout(() => reject(new HoldfastError('database_timeout', 'The database did not answer in time.')), ms)
   })
   return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

@@ -26,6 +26,11 @@ export function isCancelPending(client: pg.ClientBase): boolean {
   return cancelPending.has(client)
 }
 
+/** Our own cancel, told apart from one by somebody else. */
+function lateError(answerMs: number, cause: unknown): Error {
+  return Object.assign(new Error(`no answer within ${answerMs} ms`, { cause }), { code: '57014' })
+}
+
 /** The answer to what was asked on this connection. */
 export function answered<T>(client: pg.ClientBase, asked: Promise<T>, { answerMs, dropMs }: Bounded): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -45,8 +50,9 @@ export function answered<T>(client: pg.ClientBase, asked: Promise<T>, { answerMs
       (error) => {
         clearTimeout(timer)
         if (!cancelled) return reject(error)
-        if (isCancelled(error)) cancelPending.delete(client)
-        reject(error)
+        if (!isCancelled(error)) return reject(error)
+        cancelPending.delete(client)
+        reject(lateError(answerMs, error))
       },
     )
   })

@@ -7,11 +7,19 @@ export function connectionOptions(url: string): pg.ClientConfig {
   return {
     connectionString: checkedUrl(url),
     application_name: 'holdfast',
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: connectTimeoutMs(url),
     keepAlive: true,
     keepAliveInitialDelayMillis: 5_000,
     types: types as pg.CustomTypesConfig,
   }
+}
+
+const defaultConnectTimeoutMs = 10_000
+
+/** How long a connection may take to be made: `connect_timeout` of the URL, in seconds as libpq has it, or 10 s. */
+export function connectTimeoutMs(url: string): number {
+  const seconds = URL.canParse(url) ? Number(new URL(url).searchParams.get('connect_timeout')) : 0
+  return seconds > 0 ? seconds * 1000 : defaultConnectTimeoutMs
 }
 
 // int8 as a number: our sequences and counts stay far below 2^53
@@ -34,8 +42,8 @@ export function checkedUrl(url: string): string {
   } catch {}
   if (parsed && /^postgres(ql)?:$/.test(parsed.protocol)) return url
   throw new HoldfastError(
-    'database_unreachable',
-    `The database URL ${JSON.stringify(withoutPassword(url))} is not one of Postgres; it should look like postgres://user:password@host:5432/database.`,
+    'config_invalid',
+    `The database URL ${JSON.stringify(withoutPassword(url))} is not a Postgres URL. Write it as postgres://user:password@host:5432/database, with special characters percent-encoded.`,
   )
 }
 
@@ -56,7 +64,7 @@ const brokenWires = new Set([
   'ENOENT',
 ])
 const brokenWords =
-  /Connection terminated|connection timeout|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|not queryable|Client was closed/i
+  /Connection terminated|connection timeout|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|not queryable|Client was closed/i
 
 /** Whether an error says that the connection broke, so that nobody knows whether the statement was carried out. */
 export function isConnectionError(error: unknown): boolean {
@@ -97,40 +105,10 @@ export function isOutOfResources(error: unknown): boolean {
   return /^(53|58)/.test(details(error).code ?? '')
 }
 
-function details(error: unknown): { code: string | undefined; message: string } {
+/** What an error says beneath our own words: its code and its message. */
+export function details(error: unknown): { code: string | undefined; message: string } {
   if (error instanceof HoldfastError && error.cause !== undefined) return details(error.cause)
   const nested = error instanceof AggregateError ? error.errors[0] : error
   const code = (nested as { code?: unknown } | null)?.code
   return { code: typeof code === 'string' ? code : undefined, message: messageOf(nested) }
-}
-
-const refusals: Record<string, string> = {
-  '28P01': 'refuses this user or password',
-  '28000': 'refuses this user',
-  '3D000': 'has no database of that name; create it first',
-  '42501': 'does not allow this user to do that; grant it the rights, or migrate as the owner',
-}
-
-/** The error, told as a sentence if it is about reaching the database. */
-export function describe(error: unknown, url: string): unknown {
-  if (error instanceof HoldfastError) return error
-  const { code, message } = details(error)
-  const where = withoutPassword(url)
-  if (code && refusals[code])
-    return new HoldfastError('database_unreachable', `The database at ${where} ${refusals[code]} (${message}).`, {
-      cause: error,
-    })
-  if (code === '42P01' || code === '3F000')
-    return new HoldfastError(
-      'schema_missing',
-      `The database at ${where} has no Holdfast schema, or an incomplete one; run \`holdfast migrate\` (${message}).`,
-      { cause: error },
-    )
-  if (isConnectionError(error))
-    return new HoldfastError(
-      'database_unreachable',
-      `The database at ${where} cannot be reached: ${message || code}. Is it running, and is the address right?`,
-      { cause: error },
-    )
-  return error
 }

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
-import { connectionOptions, describe } from './connection.ts'
+import { connectionOptions } from './connection.ts'
+import { describe } from './describe.ts'
 import { layGuards } from './guard.sql.ts'
 import { appliedMigrations, layLedger, migrationLock, recordMigration, serverVersion } from './migrate.sql.ts'
 import { type Runner, runnerIn, type Store } from './store.ts'
@@ -34,9 +35,10 @@ export async function knownMigrations(): Promise<Migration[]> {
  * lock lets one through at a time, and each migration commits together with the row that says so.
  */
 export async function migrate(url: string): Promise<string[]> {
-  const client = new pg.Client(connectionOptions(url))
-  client.on('error', () => {})
+  let client: pg.Client | undefined
   try {
+    client = new pg.Client(connectionOptions(url))
+    client.on('error', () => {})
     await client.connect()
     const runner = runnerIn(client)
     await checkServer(runner)
@@ -46,7 +48,7 @@ export async function migrate(url: string): Promise<string[]> {
   } catch (error) {
     throw describe(error, url)
   } finally {
-    await client.end().catch(() => {})
+    await client?.end().catch(() => {})
   }
 }
 

@@ -1,18 +1,20 @@
 import pg from 'pg'
-import { connectionOptions, describe } from './connection.ts'
+import { connectionOptions } from './connection.ts'
+import { describe } from './describe.ts'
 import type { Statement } from './sql.ts'
 import { runnerIn } from './store.ts'
 
 /** Runs one statement on a connection of its own. */
 export async function runOnce<P, Row>(url: string, statement: Statement<P, Row>, params: P): Promise<Row[]> {
-  const client = new pg.Client(connectionOptions(url))
-  client.on('error', () => {})
+  let client: pg.Client | undefined
   try {
+    client = new pg.Client(connectionOptions(url))
+    client.on('error', () => {})
     await client.connect()
     return await runnerIn(client).run(statement, params)
   } catch (error) {
     throw describe(error, url)
   } finally {
-    await client.end().catch(() => {})
+    await client?.end().catch(() => {})
   }
 }

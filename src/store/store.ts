@@ -1,7 +1,8 @@
 import pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
 import { answered, type Bounded, isCancelPending } from './answer.ts'
-import { connectionOptions, describe, isConnectionError, isRetryable } from './connection.ts'
+import { connectionOptions, drop, isConnectionError, isRetryable } from './connection.ts'
+import { describe } from './describe.ts'
 import { type Statement, textOf } from './sql.ts'
 
 /** Runs statements: on a connection of the pool, inside one transaction, or inside a transaction that the caller owns. */
@@ -48,10 +49,27 @@ export interface Access {
   statementTimeoutMs: number
 }
 
+/** A connection that hangs up if it is not let in: `pg` would leave it open, and a server waits a minute for a password. */
+class PoolClient extends pg.Client {
+  override connect(): Promise<pg.Client>
+  override connect(done: ((error: Error) => void) | ((none: null, client: pg.Client) => void)): void
+  override connect(done?: unknown): Promise<pg.Client> | undefined {
+    const connected = super.connect().catch((error) => {
+      drop(this)
+      throw error
+    })
+    if (!done) return connected
+    const tell = done as (error?: Error) => void
+    void connected.then(() => tell(), tell)
+    return undefined
+  }
+}
+
 /** Opens the store. Connections are made when first needed. */
 export function openStore(access: Access): Store {
   const pool = new pg.Pool({
     ...connectionOptions(access.url),
+    Client: PoolClient,
     max: access.poolSize,
     idleTimeoutMillis: 30_000,
   })

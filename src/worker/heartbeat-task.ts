@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors/errors.ts'
 import type { SessionFacts } from './session.sql.ts'
 import type { UnresponsiveHandler } from './vitals.ts'
 
@@ -25,7 +26,7 @@ export type HeartbeatNews =
   | { news: 'confirmed'; id: number; sentAtMs: number }
   | { news: 'cut' }
   | { news: 'ended'; id: number }
-  | { news: 'trouble'; message: string }
+  | { news: 'trouble'; code: ErrorCode | null; message: string }
   | { news: 'closed' }
 
 /** How long the thread waits for a connection. */

@@ -5,7 +5,9 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import pg from 'pg'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { connectionOptions, drop } from '../store/connection.ts'
+import { describe } from '../store/describe.ts'
 import { type Runner, runnerIn } from '../store/store.ts'
 import { connectMs, type HeartbeatNews, type HeartbeatOrder, type HeartbeatTask, patienceMs } from './heartbeat-task.ts'
 import { beat, closeSession, comeBack, lockSession, openSession } from './session.sql.ts'
@@ -93,6 +95,11 @@ async function takeLock(runner: Runner, id: number): Promise<boolean> {
   return lock?.is_locked === true
 }
 
+function troubleOf(error: unknown): HeartbeatNews {
+  const told = describe(error, task.url, connectMs)
+  return { news: 'trouble', code: told instanceof HoldfastError ? told.code : null, message: messageOf(told) }
+}
+
 async function main(): Promise<void> {
   let failures = 0
   while (!isStopping) {
@@ -115,7 +122,7 @@ async function main(): Promise<void> {
     } catch (error) {
       failures += 1
       tell({ news: 'cut' })
-      tell({ news: 'trouble', message: String((error as Error)?.message ?? error) })
+      tell(troubleOf(error))
       // a connection that is merely slow still holds the lock; once it is dropped, our jobs may be given away at once
       if (holdsLock) await nap(task.abortMarginMs)
       else if (!isStopping) await nap(Math.min(500, 25 * 2 ** failures))

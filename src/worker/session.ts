@@ -10,7 +10,7 @@
  * So this side aborts `abortMarginMs` before the window that applies. A process too frozen to do even that is fenced.
  */
 import type { Config } from '../config/config.ts'
-import { HoldfastError } from '../errors/errors.ts'
+import { type ErrorCode, HoldfastError } from '../errors/errors.ts'
 import type { Service } from '../service/service.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { HeartbeatNews } from './heartbeat-task.ts'
@@ -43,13 +43,20 @@ export interface SessionOptions {
   onRefused: () => void
   /** The lease stands (again); a fresh session id means that all earlier attempts are lost. */
   onHeld: (id: number) => void
-  onTrouble: (message: string) => void
+  onTrouble: (error: Error) => void
   /** A heartbeat thread was started; it has to be shown what is to be shown. */
   onThreadStarted: () => void
   /** The heartbeat thread died; another one follows. */
   onThreadDied: (why: string) => void
   /** There is no heartbeat any more, and there will be none: this worker has to end. */
   onFailed: (error: HoldfastError) => void
+}
+
+/** An error of the thread, without a stack: it would be one of this thread, and tell nothing. */
+function errorOf({ code, message }: { code: ErrorCode | null; message: string }): Error {
+  const error = code ? new HoldfastError(code, message) : new Error(message)
+  delete error.stack
+  return error
 }
 
 const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
@@ -114,7 +121,7 @@ export function makeSession(options: SessionOptions): Session {
       options.onRefused()
       doubt()
     }
-    if (news.news === 'trouble') options.onTrouble(news.message)
+    if (news.news === 'trouble') options.onTrouble(errorOf(news))
   }
 
   const heartbeat = new Heartbeat({

@@ -41,7 +41,8 @@ export interface WorkerNews {
   unresponsive(attempt: Attempt, count: number): void
   /** One of those has returned after all. So many are left. */
   returned(attempt: Attempt, count: number): void
-  trouble(error: unknown): void
+  /** Trouble that passes by itself; `part` says where, if it was not in the worker itself. */
+  trouble(error: unknown, part?: string): void
 }
 
 /** What a worker needs. */
@@ -104,7 +105,7 @@ export function makeWorker(options: WorkerOptions): Worker {
       hands.releaseForeign()
       claimer.sessionHeld()
     },
-    onTrouble: (message) => news.trouble(new Error(`heartbeat: ${message}`)),
+    onTrouble: (error) => news.trouble(error, 'heartbeat'),
     onThreadStarted: showUnresponsive,
     onThreadDied: news.threadDied,
     onFailed: news.failed,
