@@ -306,6 +306,42 @@ test('a busy database breaks no invariant: jobs run, fail, retry, are cancelled,
   expect((await hf.audit({ latest: null })).violations).toEqual([])
 })
 
+test('a check that takes too long is told as such, and the others are made', async ({ given, pool, open }) => {
+  const hf = await open({ statementTimeoutMs: 60_000 })
+  await given.queued()
+  const stranger = await pool.connect()
+  await stranger.query('begin; lock table holdfast.job_payload in access exclusive mode')
+  const seen: string[] = []
+  const audited = await hf.audit({ budgetMs: 500, onCheck: (invariant) => seen.push(invariant) })
+  await stranger.query('rollback')
+  stranger.release()
+  expect(audited.unfinished).toEqual(['job-has-payload'])
+  expect(audited.checked).toContain('job-was-announced')
+  expect(seen).toEqual([...audited.checked, ...audited.unfinished].sort((a, b) => seen.indexOf(a) - seen.indexOf(b)))
+})
+
+test('every check is quick beside tens of thousands of jobs, with statistics of a time when there were none', {
+  timeout: 120_000,
+}, async ({ hf, query }) => {
+  await query(`analyze`)
+  await query(`alter table holdfast.finished_job set (autovacuum_enabled = false)`)
+  await query(`do $$ declare part text; begin
+    for part in select name from holdfast.event_partition loop
+      execute format('alter table holdfast.%I set (autovacuum_enabled = false)', part);
+    end loop;
+  end $$`)
+  await query(`insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at, input)
+    select gen_random_uuid(), 'sample', 'default', 'default', 'succeeded', 0, 1, 0, 0, 3, 2, now(), now(), 'null' from generate_series(1, 30000)`)
+  for (const type of ['job.submitted', 'job.finished'])
+    await query(
+      `insert into holdfast.event (type, job_id, kind, tenant, attempt) select $1, id, 'sample', 'default', 1 from holdfast.finished_job`,
+      [type],
+    )
+  const { violations, unfinished, ms } = await hf.audit({ budgetMs: 5_000 })
+  console.log(`audit of 30,000 jobs with stale statistics: ${ms} ms`)
+  expect([violations, unfinished]).toEqual([[], []])
+})
+
 test('an audit writes nothing: it runs where nothing can be written', async ({ url, given, open }) => {
   await given.finished()
   const readOnly = new URL(url)

@@ -6,9 +6,46 @@ import { readConfig } from '#holdfast/config/config'
 import { makeServing } from '#holdfast/http/serve'
 import { newDatabase, quick } from './fixtures.ts'
 import { expect, problem, silent, test, until } from './http/door.ts'
+import { makeWire } from './wire.ts'
 
 const noop = defineJob('noop', { run: () => {} })
 const nobody = '01890a5d-ac96-774b-bcce-b302099a8057'
+
+test('strangers cost the database next to nothing: neither false keys nor questions for readiness', async ({
+  url,
+  open,
+  serve,
+}) => {
+  const wire = await makeWire(url)
+  const hf = await open({ url: wire.url, jobs: [noop] })
+  const { call, as } = await serve(hf, { jobs: [noop], needsKey: true })
+  const good = await as(null, 'read')
+  expect((await call('/v1/jobs', { key: good.key })).status).toBe(200)
+  const from = wire.statements.length
+  const startedMs = performance.now()
+  const seen = new Map<number, number>()
+  for (let index = 0; index < 40; index++) {
+    const keys = Array.from(
+      { length: 20 },
+      (_, n) => `hf_${(index * 20 + n).toString(16).padStart(32, '0')}_${'a'.repeat(43)}`,
+    )
+    const answers = await Promise.all([
+      ...keys.map((key) => call('/v1/jobs', { key })),
+      ...keys.map(() => call('/readyz')),
+    ])
+    for (const { status } of answers) seen.set(status, (seen.get(status) ?? 0) + 1)
+  }
+  expect((await call('/v1/jobs', { key: good.key })).status).toBe(200)
+  const seconds = (performance.now() - startedMs) / 1000
+  const asked = (name: string) => wire.statements.slice(from).filter((one) => one === name).length
+  console.log(
+    `800 false keys and 800 questions in ${seconds.toFixed(1)} s: ${asked('api_key.find')} and ${asked('migration.applied')} statements`,
+  )
+  expect(seen.get(200)).toBe(800)
+  expect(seen.get(429) ?? 0).toBeGreaterThan(0)
+  expect(asked('api_key.find')).toBeLessThan(230 + 25 * seconds)
+  expect(asked('migration.applied')).toBeLessThan(3 + 2 * seconds)
+})
 
 test('without a key nobody gets in, and nothing is done for them', async ({ open, serve, query }) => {
   const hf = await open({ jobs: [noop] })

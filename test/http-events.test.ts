@@ -1,5 +1,6 @@
 import { get } from 'node:http'
 import { defineJob } from 'holdfast'
+import { makeLive } from '#holdfast/http/live'
 import { expect, test, until } from './http/door.ts'
 
 const noop = defineJob('noop', { run: () => {} })
@@ -149,6 +150,57 @@ test('HEAD of a stream leaves no listener behind', async ({ open, serve }) => {
   const head = await call('/v1/events/stream', { method: 'HEAD' })
   expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
   await until(() => listenersOf(call, 0), 'nobody listens')
+})
+
+test('a listener that ends before it has read anything leaves no reader behind', async ({ open, serve, query }) => {
+  const hf = await open({ jobs: [noop] })
+  const live = makeLive(
+    () => hf,
+    () => {},
+  )
+  const leaving = new AbortController()
+  await live.listen({ types: null, tenant: undefined, job: undefined }, null, leaving.signal)
+  expect(live.listeners()).toBe(1)
+  leaving.abort()
+  expect(live.listeners()).toBe(0)
+  await live.stop()
+  // as over HTTP, where the place that the listener begins at could not be sealed
+  const { call, as } = await serve(hf, { jobs: [noop], needsKey: true })
+  const mine = await as('mine', 'read')
+  await query('delete from holdfast.door')
+  expect((await call('/v1/events/stream', { key: mine.key })).status).toBeGreaterThanOrEqual(500)
+})
+
+test('a page of the log looks at a bounded number of events, and says where to look further', async ({
+  open,
+  serve,
+  query,
+}) => {
+  const hf = await open({ jobs: [noop] })
+  const { as } = await serve(hf, { jobs: [noop] })
+  const mine = await as('mine', 'read')
+  await query(`insert into holdfast.event (type, job_id, kind, tenant)
+    select 'job.submitted', gen_random_uuid(), 'noop', 'others' from generate_series(1, 120000)`)
+  const { id } = await hf.submit(noop, undefined as never, { tenant: 'mine' })
+  const pages = []
+  for (let after: string | null | undefined; after !== null; ) {
+    const { data } = await mine.listEvents({ query: after ? { after } : {} })
+    pages.push(data?.events.map(({ job }) => job))
+    after = data?.next ?? null
+  }
+  expect(pages).toEqual([[], [], [id]])
+  const { data } = await mine.listEvents({ query: { job: id } })
+  expect([data?.events.length, data?.next]).toEqual([1, null])
+})
+
+test('a log that begins with a high number, because the rest was dropped, is read at once', async ({ open, query }) => {
+  const hf = await open({ jobs: [noop] })
+  await query(`select setval('holdfast.event_seq', 5000000000)`)
+  const { id } = await hf.submit(noop, undefined as never)
+  expect(await hf.events.page()).toMatchObject({ events: [{ jobId: id }], next: null })
+  const seen = []
+  for await (const event of hf.events.watch({ after: 0, follow: false })) seen.push(event.jobId)
+  expect(seen).toEqual([id])
 })
 
 test('an event has the same id however often a tenant reads it', async ({ open, serve }) => {

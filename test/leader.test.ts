@@ -1,7 +1,7 @@
 import { connect, HoldfastError } from 'holdfast'
 import pg from 'pg'
 import { type Leader, makeLeader } from '#holdfast/leader/leader'
-import { currentLeader } from '#holdfast/leader/leader.sql'
+import { acquireLead, currentLeader } from '#holdfast/leader/leader.sql'
 import type { Runner, Store } from '#holdfast/store/store'
 import { startMember, swift } from './crash/member.ts'
 import { test as base, expect, until } from './fixtures.ts'
@@ -152,6 +152,32 @@ test('a leader whose renewal throws does not lead again before its own lease is 
   expect(one.term()).toBe(null)
   await query(passed)
   expect(await leads(one)).toBe(2)
+})
+
+test('candidates lock nothing while somebody leads, and wait for nobody', async ({ candidate, store, pool }) => {
+  const leader = await candidate({ leaseMs: 60_000 })
+  await leads(leader)
+  const stranger = await pool.connect()
+  await stranger.query('begin; select from holdfast.leader for update')
+  const candidacy = { holder: 'somebody', leaseMs: 60_000, vacantMs: 60_000 }
+  expect(await store.run(acquireLead, candidacy)).toEqual([])
+  await stranger.query('update holdfast.leader set lease_until = now()')
+  // it is free, but another candidate is about to take it
+  expect(await store.run(acquireLead, candidacy)).toEqual([])
+  await stranger.query('rollback')
+  stranger.release()
+  expect(await store.run(acquireLead, candidacy)).toEqual([])
+})
+
+test('of many who find the lead free at the same moment exactly one takes it', async ({ store, query }) => {
+  const all = () =>
+    Promise.all(
+      Array.from({ length: 10 }, (_, index) => store.run(acquireLead, { holder: `${index}`, leaseMs: 60_000, vacantMs: 60_000 })),
+    )
+  expect((await all()).flat()).toEqual([{ term: 1 }])
+  expect((await all()).flat()).toEqual([])
+  await query(passed)
+  expect((await all()).flat()).toEqual([{ term: 2 }])
 })
 
 test('a leader that stops lets the next one lead without waiting for the lease', async ({ candidate }) => {

@@ -2,8 +2,11 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { audit } from '#holdfast/audit/audit'
 import { endedSessions, listQueues, livingSessions } from '#holdfast/engine/overview.sql'
+import { pages } from '#holdfast/engine/page.sql'
 import { tallyEvents } from '#holdfast/engine/pulse.sql'
 import { lastRefusals, lastRevivals } from '#holdfast/engine/recovery.sql'
+import { endingsOf } from '#holdfast/engine/results.sql'
+import { browseEvents, browseJobEvents, placeBeforeEnd, placeBeforeEndOfJob } from '#holdfast/events/log.sql'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from '#holdfast/reaper/revive.sql'
 import {
   endChildSessions,
@@ -159,6 +162,40 @@ const samples: [
   ['job.quarantine', async (mode) => planOf(quarantineJobs, { orphans: await orphansOf('session_id > 35') }, mode), 0],
 ]
 
+/** What somebody looks for that hardly a row fits. */
+const rare = {
+  kind: 'nobody-has-this',
+  queue: null,
+  tenant: null,
+  states: ['running', 'failed'],
+  hasItems: true,
+  below: 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  from: '00000000-0000-0000-0000-000000000000',
+  limit: 50,
+  most: 3_000,
+}
+const ids = async (count: number) =>
+  (await client.query(`select pg_temp.uuid_at(1000000 - n) as id from generate_series(1, ${count}) as n`)).rows.map(
+    ({ id }) => id as string,
+  )
+const job = '01890a5d-000f-7424-8000-0000000f4240'
+const wanted = { types: null, tenant: 'nobody', jobId: null, upTo: 1_000_000, limit: 500 }
+
+samples.push(
+  ...Object.values(pages).map(
+    (page) => [page.name, (mode) => planOf(page, { ...rare, tenant: 'nobody' }, mode), 0] as (typeof samples)[number],
+  ),
+  ['event.browse', (mode) => planOf(browseEvents, { ...wanted, after: 1_000, most: 10_000 }, mode), 0],
+  ['event.browse_job', (mode) => planOf(browseJobEvents, { ...wanted, jobId: job, after: 0 }, mode), 0],
+  ['event.place_before_end', (mode) => planOf(placeBeforeEnd, { ...wanted, back: 20, most: 10_000 }, mode), 0],
+  ['event.place_before_end_job', (mode) => planOf(placeBeforeEndOfJob, { ...wanted, jobId: job, back: 20 }, mode), 0],
+  [
+    'job.endings',
+    async (mode) => planOf(endingsOf, { ids: await ids(100), unseen: await ids(10), mostBytes: 1_000_000 }, mode),
+    0,
+  ],
+)
+
 const big = ['live_job', 'finished_job', 'event', 'job_payload', 'delivery']
 
 async function costOf(
@@ -177,7 +214,7 @@ async function costOf(
 
 const statistics = ['stale', 'fresh'] as const
 for (const state of statistics) {
-  test(`with ${state} statistics no statement of the reaper, and none of an overview, walks a big table`, {
+  test(`with ${state} statistics no statement of the reaper, none of an overview, and no page of what is rare walks a big table`, {
     timeout: 60_000,
   }, async () => {
     if (state === 'fresh') await client.query('analyze')
@@ -191,8 +228,8 @@ for (const state of statistics) {
 }
 
 test('an audit of two million jobs ends soon, and finds what is wrong', { timeout: 60_000 }, async () => {
-  const store = openStore({ url, poolSize: 2, isPooled: false, statementTimeoutMs: 15_000 })
-  const { violations, ms } = await audit(store, { boundMs: 20_000, latest: 100_000 })
+  const store = openStore({ url, poolSize: 2, isPooled: false, statementTimeoutMs: 90_000 })
+  const { violations, ms } = await audit(store, { boundMs: 20_000, latest: 100_000, budgetMs: 60_000 })
   await store.close()
   console.log(`audit of two million jobs: ${ms} ms`)
   expect(violations.map(({ invariant }) => invariant)).toEqual([

@@ -1,6 +1,6 @@
 import { allMoves, announces, isEnding, type MoveName, moves } from '../job/machine.ts'
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
-import { type AuditScope, check, past } from './check.sql.ts'
+import { type AuditScope, check, lacks, past } from './check.sql.ts'
 import { ownedChecks } from './owned.sql.ts'
 import { webhookChecks } from './webhooks.sql.ts'
 
@@ -38,6 +38,14 @@ const latestLive = (p: AuditScope) => sql`
     order by id desc
     limit ${p.latest}::bigint`
 
+/** The latest live jobs that were ever claimed: only of those can anything have been settled. */
+const latestTried = (p: AuditScope) => sql`
+    select *
+    from holdfast.live_job
+    where attempt > 0
+    order by id desc
+    limit ${p.latest}::bigint`
+
 /** Every check of the audit, by invariant. Each is one read-only statement, so each sees one moment. */
 export const checks = {
   'live-or-finished': check(
@@ -45,9 +53,9 @@ export const checks = {
     (p) => sql`
     select job.id::text, 'is both live and finished'
     from (
-      select id from (${latestLive(p)}) as live where exists (select from holdfast.finished_job where id = live.id)
+      select id from (${latestLive(p)}) as live where not ${lacks(sql`holdfast.finished_job where id = live.id`)}
       union
-      select id from (${latestFinished(p)}) as finished where exists (select from holdfast.live_job where id = finished.id)
+      select id from (${latestFinished(p)}) as finished where not ${lacks(sql`holdfast.live_job where id = finished.id`)}
     ) as job`,
   ),
   'outcome-was-written': check(
@@ -120,7 +128,7 @@ export const checks = {
       union all
       select id, input from (${latestFinished(p)}) as finished
     ) as job
-    where job.input is null and not exists (select from holdfast.job_payload as payload where payload.job_id = job.id)`,
+    where job.input is null and ${lacks(sql`holdfast.job_payload as payload where payload.job_id = job.id`)}`,
   ),
   'job-was-announced': check(
     'job_was_announced',
@@ -131,7 +139,7 @@ export const checks = {
       union all
       select id from (${latestFinished(p)}) as finished where ${isInLog}
     ) as job
-    where not exists (select from holdfast.event where event.job_id = job.id and event.type = ${eventOf('submit')})`,
+    where ${lacks(sql`holdfast.event where event.job_id = job.id and event.type = ${eventOf('submit')}`)}`,
   ),
   'one-final-settle': check(
     'one_final_settle',
@@ -148,23 +156,23 @@ export const checks = {
   ),
   'live-job-not-ended': check(
     'live_job_not_ended',
-    () => sql`
+    (p) => sql`
     select job.id::text, format('is live, but ended %s times and was redone %s times', told.ends, told.redos)
-    from holdfast.live_job as job
+    from (${latestTried(p)}) as job
     cross join lateral (
       select count(*) filter (where event.type in (${finalEvents})) as ends,
         count(*) filter (where event.type = ${eventOf('redo')}) as redos
       from holdfast.event
       where event.job_id = job.id
     ) as told
-    where job.attempt > 0 and told.ends <> told.redos and job.${isInLog}`,
+    where told.ends <> told.redos and job.${isInLog}`,
   ),
   'one-settle-per-attempt': check(
     'one_settle_per_attempt',
     (p) => sql`
     select job.id::text, format('attempt %s was settled %s times', told.attempt, told.settles)
     from (
-      select id from holdfast.live_job where attempt > 0
+      select id from (${latestTried(p)}) as tried
       union all
       select id from (${latestFinished(p)}) as finished
     ) as job
@@ -190,9 +198,9 @@ export const checks = {
   ),
   'crashes-match-revivals': check(
     'crashes_match_revivals',
-    () => sql`
+    (p) => sql`
     select job.id::text, format('counts %s crashes, but %s revivals were told', job.crashes, told.revivals)
-    from holdfast.live_job as job
+    from (select * from holdfast.live_job where crashes > 0 order by id desc limit ${p.latest}::bigint) as job
     cross join lateral (
       select count(*) as revivals
       from holdfast.event
@@ -205,11 +213,8 @@ export const checks = {
     () => sql`
     select job.id::text, 'waits, but no armed barrier of its stage will join it'
     from holdfast.live_job as job
-    where ${legal('join')} and not exists (
-      select
-      from holdfast.barrier
-      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null
-    )`,
+    where ${legal('join')} and ${lacks(sql`holdfast.barrier
+      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null`)}`,
   ),
   'counters-match-ledger': check(
     'counters_match_ledger',
@@ -261,8 +266,9 @@ export const checks = {
     'item_has_barrier',
     () => sql`
     select job.id::text, format('is an item of barrier %s, which does not exist', job.barrier_id)
-    from holdfast.live_job as job
-    where job.barrier_id is not null and not exists (select from holdfast.barrier where barrier.id = job.barrier_id)`,
+    from (select distinct barrier_id from holdfast.live_job where barrier_id is not null) as named
+    join holdfast.live_job as job on job.barrier_id = named.barrier_id
+    where ${lacks(sql`holdfast.barrier where barrier.id = named.barrier_id`)}`,
   ),
   ...ownedChecks,
   ...webhookChecks,
@@ -271,7 +277,7 @@ export const checks = {
     (p) => sql`
     select key.job_id::text, format('the key %s of tenant %s leads to no job', key.key, key.tenant)
     from (select * from holdfast.job_key limit ${p.latest}::bigint) as key
-    where not exists (select from holdfast.live_job where id = key.job_id) and not exists (select from holdfast.finished_job where id = key.job_id)`,
+    where ${lacks(sql`holdfast.live_job where id = key.job_id`)} and ${lacks(sql`holdfast.finished_job where id = key.job_id`)}`,
   ),
   'guards-stand': check(
     'guards_stand',

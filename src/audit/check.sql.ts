@@ -28,5 +28,17 @@ export function check(name: string, build: (p: AuditScope) => Sql) {
   )
 }
 
+/**
+ * True if there is no such row. A plain `not exists` may be planned as a join, and with statistics of a time when the tables were nearly empty as one that compares
+ * each row with each other; a scalar is looked up row by row, by an index.
+ */
+export const lacks = (from: Sql): Sql => sql`(select true from ${from} limit 1) is null`
+
+/** How long one check may take. It holds for the transaction that it is set in. */
+export const limitCheck = statement<never>()(
+  'audit.limit',
+  (p: { budgetMs: number }) => sql`select set_config('statement_timeout', ${String(Math.ceil(p.budgetMs))}, true)`,
+)
+
 /** What is older than the recovery bound. */
 export const past = (p: AuditScope): Sql => sql`now() - ${p.boundMs}::float8 * interval '1 ms'`

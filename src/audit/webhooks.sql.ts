@@ -1,6 +1,6 @@
 import { sql } from '../store/sql.ts'
 import { isWantedBy } from '../store/wanted.sql.ts'
-import { type AuditScope, check, past } from './check.sql.ts'
+import { type AuditScope, check, lacks, past } from './check.sql.ts'
 
 /** Somebody plans and sends, and has had the time to. */
 const senderLives = (p: AuditScope) => sql`exists (
@@ -29,13 +29,13 @@ export const webhookChecks = {
     select event.seq::text, format('%s of %s is wanted by endpoint %s, but was never planned', event.type, event.tenant, endpoint.id)
     from (${planned(p)}) as event
     join holdfast.endpoint on event.seq > endpoint.types_seq and ${isWantedBy('endpoint', 'event')}
-    where not exists (select from holdfast.delivery where delivery.event_seq = event.seq and delivery.endpoint_id = endpoint.id)
+    where ${lacks(sql`holdfast.delivery where delivery.event_seq = event.seq and delivery.endpoint_id = endpoint.id`)}
       and ${isKnown}
     union all
     select event.seq::text, format('%s of job %s is wanted by its webhook, but was never planned', event.type, event.job_id)
     from (${planned(p)}) as event
     join holdfast.job_webhook as hook on hook.job_id = event.job_id and event.type = any(hook.types)
-    where not exists (select from holdfast.delivery where delivery.event_seq = event.seq and delivery.endpoint_id is null)`,
+    where ${lacks(sql`holdfast.delivery where delivery.event_seq = event.seq and delivery.endpoint_id is null`)}`,
   ),
   'due-delivery-is-tried': check(
     'due_delivery_is_tried',

@@ -1,13 +1,17 @@
 import type { Command } from 'commander'
+import type { Holdfast } from '../engine/engine.ts'
+import type { ListOptions } from '../engine/given.ts'
 import type { JobSummary } from '../engine/job.ts'
+import type { Page } from '../engine/page.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { nearest } from '../errors/nearest.ts'
+import { timeOfId } from '../job/id.ts'
 import { allStates, isState, type State } from '../job/machine.ts'
 import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { looks, type StageNames, stageWords, stateWords } from './job-words.ts'
 import { type Cell, table } from './table.ts'
-import { paint, print } from './terminal.ts'
+import { paint, print, progress } from './terminal.ts'
 import { ageWords, parseSince, parseWhole } from './time-words.ts'
 
 interface Flags {
@@ -62,11 +66,10 @@ async function listJobs(flags: Flags): Promise<void> {
     ...(flags.since && { since: parseSince('--since', flags.since) }),
     ...(flags.until && { until: parseSince('--until', flags.until) }),
   }
-  const { jobs, kinds } = await withClient(config, async (hf) => ({
-    jobs: await hf.list(wanted),
+  const { jobs, next, kinds } = await withClient(config, async (hf) => ({
+    ...(await collect(hf, wanted)),
     kinds: await hf.kinds(),
   }))
-  const next = jobs.length === limit ? (jobs.at(-1)?.id ?? null) : null
   if (flags.json) return print(JSON.stringify({ jobs, next }, null, 2))
   if (jobs.length === 0) return print('No jobs match. Submit one with `holdfast submit <kind> [json]`.')
   const stages = new Map(kinds.map(({ name, stages }) => [name, stages]))
@@ -76,6 +79,21 @@ async function listJobs(flags: Flags): Promise<void> {
   ))
     print(line)
   if (next) print(paint('dim', `More: the same with --before ${next}`))
+}
+
+/** Page by page, until enough are found. On a terminal it tells how far back it has looked. */
+async function collect(hf: Holdfast, wanted: ListOptions & { limit: number }): Promise<Page> {
+  const jobs: JobSummary[] = []
+  let next: Page['next'] = null
+  do {
+    const behind = next === null ? wanted : { ...wanted, before: next }
+    const page = await hf.page({ ...behind, limit: wanted.limit - jobs.length })
+    jobs.push(...page.jobs)
+    next = page.next
+    if (next !== null) progress(`${jobs.length} found; looking further back, at ${timeOfId(next).toISOString()}`)
+  } while (jobs.length < wanted.limit && next !== null)
+  progress('')
+  return { jobs, next }
 }
 
 const heads = ['ID', 'KIND', 'STATE', 'STAGE', 'ATTEMPT', 'AGE', 'ERROR']

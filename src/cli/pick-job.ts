@@ -20,9 +20,10 @@ export async function pickJob(hf: Holdfast, word: string): Promise<JobId> {
       `${JSON.stringify(word)} is not a job id; one looks like 01890a5d-ac96-774b-bcce-b302099a8057, or its last ${shortLength} letters.`,
     )
   const isMeant = ({ id }: { id: string }) => id.endsWith(word.toLowerCase())
-  const jobs = (await hf.list({ limit: lookBack })).filter(isMeant)
+  const jobs = (await hf.page({ limit: lookBack })).jobs.filter(isMeant)
   // items are looked through only if no job is meant: one fan-out may have thousands
-  const [first, second] = jobs.length > 0 ? jobs : (await hf.list({ limit: lookBack, items: true })).filter(isMeant)
+  const all = jobs.length > 0 ? jobs : (await hf.page({ limit: lookBack, items: true })).jobs.filter(isMeant)
+  const [first, second] = all
   if (!first)
     throw new HoldfastError(
       'job_not_found',

@@ -31,6 +31,11 @@ export function complain(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
+/** Shows how far the work has come, in place of what was shown before; only people on a terminal see it. */
+export function progress(line: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[2K${fitted(line, (process.stderr.columns ?? 80) - 1)}`)
+}
+
 /** Text from outside on one line, without anything that could steer the terminal. */
 export function oneLine(text: string): string {
   return stripVTControlCharacters(text)

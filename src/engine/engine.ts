@@ -5,7 +5,6 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { Wakeups } from '../events/wakeups.ts'
 import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
-import { boundOf } from '../reaper/bound.ts'
 import { checkSchema } from '../store/migrate.ts'
 import type { Queryable, Store } from '../store/store.ts'
 import { runnerInside } from '../store/transaction.ts'
@@ -14,6 +13,7 @@ import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare
 import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
 import { type MakeSome, makeSubmitter, submitInSlices } from '../submit/submit.ts'
 import type { Remote } from '../worker/remote.ts'
+import { auditOptionsOf, type HowToAudit } from './audit.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
 import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
 import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
@@ -85,8 +85,8 @@ export interface Holdfast extends Reads {
   deliver(): Promise<{ stop(): Promise<void> }>
   /** Gives the jobs of a child process back at once, when its supervisor has seen it end. */
   reclaim(child: { supervisor: string; pid: number }): Promise<void>
-  /** Checks every invariant of the database, reading only. Where it must look at each job, the latest 100,000 are checked; `latest: null` checks all. */
-  audit(options?: { latest?: number | null }): Promise<Audit>
+  /** Checks every invariant of the database, reading only, each within a limit of time. */
+  audit(options?: HowToAudit): Promise<Audit>
   /** Answers if the database does and has the schema that this program knows; throws what is wrong otherwise. */
   ready(): Promise<void>
   /** What this process counted, and what the database tells of queues, sessions, groups and deliveries, in the text format of Prometheus. */
@@ -285,7 +285,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     },
     reap: () => running.begin(alongside(makeEngineReaper(parts), deliverer, config.webhooks)),
     deliver: () => running.begin(deliverer.share()),
-    audit: ({ latest = 100_000 } = {}) => audit(store, { boundMs: boundOf(config), latest }),
+    audit: (options) => audit(store, auditOptionsOf(config, options)),
     reclaim: (child) => reclaimChild(parts, child),
     ready: () => checkSchema(store),
     metrics: makeScrape(parts.metrics, { reads, events, webhooks }),

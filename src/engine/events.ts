@@ -1,13 +1,13 @@
 import { HoldfastError, messageOf } from '../errors/errors.ts'
+import { type EventPage, eventPage } from '../events/browse.ts'
 import type { EventHandler } from '../events/dispatch.ts'
 import { eventOf, type LogEvent } from '../events/event.ts'
 import { openGroup } from '../events/group.sql.ts'
 import { forgetGroup, type GroupRow, listGroups, rewindGroup } from '../events/groups.sql.ts'
 import { placeAtTime } from '../events/log.sql.ts'
 import { listParked, type ParkedRow, replayParked } from '../events/parked.sql.ts'
-import { makeSubscription, type SubscriptionNews } from '../events/subscription.ts'
+import { makeSubscription } from '../events/subscription.ts'
 import { tail } from '../events/tail.ts'
-import { oldestWriter } from '../events/tide.sql.ts'
 import { endOf, knownEndOf, makeTide } from '../events/tide.ts'
 import { makeWakeups, type Wakeups } from '../events/wakeups.ts'
 import { isName } from '../job/define.ts'
@@ -15,8 +15,8 @@ import { typesOf } from '../job/event-type.ts'
 import type { Service } from '../service/service.ts'
 import { webhookGroup } from '../webhooks/planner.ts'
 import type { EngineParts } from './engine.ts'
-import { idOf, mustBeObject, placeOf, textOf, timeOf } from './given.ts'
-import { tellTrouble } from './trouble.ts'
+import { eventNewsOf } from './event-news.ts'
+import { idOf, limitOf, mustBeObject, placeOf, textOf, timeOf } from './given.ts'
 
 /** How to read for a group. */
 export interface SubscribeOptions {
@@ -92,6 +92,14 @@ export interface WatchOptions {
   pollMs?: number
 }
 
+/** Which page of the log. */
+export interface EventPageOptions extends Pick<WatchOptions, 'types' | 'tenant' | 'job'> {
+  /** Begin behind this place in the log: `next` of the page before. Default: its beginning. */
+  after?: number
+  /** Default 100, at most 1000. */
+  limit?: number
+}
+
 /** The log of changes. */
 export interface Events {
   /** Reads for a group: durable, at least once, in order per job, each event by one process at a time. */
@@ -104,6 +112,8 @@ export interface Events {
   forget(group: string): Promise<void>
   /** The end of the log at this moment; safe if everything up to it is there or never will be. */
   end(): Promise<{ seq: number; isSafe: boolean }>
+  /** A page of the log, oldest first. It looks at a bounded number of events, so it may be short although more comes: go on until `next` is null. */
+  page(options?: EventPageOptions): Promise<EventPage>
   /** Looks on without a group: in order, from now or from a place in the log. */
   watch(options?: WatchOptions): AsyncGenerator<LogEvent>
 }
@@ -152,7 +162,7 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
         pollMs: config.pollMs,
         leaseMs: config.readerLeaseMs,
         beatMs: config.readerBeatMs,
-        news: newsOf(parts, name),
+        news: eventNewsOf(parts, name),
       }),
     )
   }
@@ -200,15 +210,18 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
       if (gone.length === 0) await mustExist(group)
     },
     end: () => knownEndOf(makeTide(store)),
+    page: async (options = {}) => {
+      mustBeObject('options of page', options)
+      const { after = 0, limit = 100 } = options
+      return eventPage(store, filterOf(options), { after: placeOf('after', after), limit: limitOf(limit, 1000) })
+    },
     watch(options = {}) {
       mustBeObject('options of watch', options)
       const { after, back = 0 } = options
       if (after !== undefined) placeOf('after', after)
       placeOf('back', back)
       return tail(store, wakeups, {
-        types: given(options.types),
-        tenant: textOf('tenant', options.tenant),
-        jobId: options.job === undefined ? null : idOf(options.job),
+        ...filterOf(options),
         after: after ?? null,
         back,
         follows: options.follow ?? true,
@@ -218,6 +231,14 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
         pollMs: options.pollMs ?? 1_000,
       })
     },
+  }
+}
+
+function filterOf({ types, tenant, job }: WatchOptions) {
+  return {
+    types: given(types),
+    tenant: textOf('tenant', tenant),
+    jobId: job === undefined ? null : idOf(job),
   }
 }
 
@@ -253,29 +274,6 @@ function whole(option: string, value: number, max: number): void {
 
 function refuse(rule: string): never {
   throw new HoldfastError('option_invalid', `The option ${rule}`)
-}
-
-function newsOf({ store, log, metrics }: EngineParts, group: string): SubscriptionNews {
-  async function tellHeldBack(forMs: number): Promise<void> {
-    const [writer] = await store.run(oldestWriter, {})
-    const who = writer && { pid: writer.pid, application: writer.application, prepared: writer.name }
-    log.warn(
-      { group, forMs: Math.round(forMs), ...who },
-      'a transaction has been writing for long; events behind it must wait until it ends',
-    )
-  }
-
-  return {
-    handled: (count) => metrics.add('holdfast_events_handled_total', { group }, count),
-    failed: (seq, failures, error) =>
-      log.warn({ group, seq, failures, reason: error }, 'an event could not be handled'),
-    parked(seq, error) {
-      metrics.add('holdfast_events_parked_total', { group })
-      log.error({ group, seq, reason: error }, 'an event was parked; the group goes on without it')
-    },
-    heldBack: (forMs) => void tellHeldBack(forMs).catch(() => {}),
-    trouble: (error) => tellTrouble(log, 'event reader', error, { group }),
-  }
 }
 
 function groupOf({ created_at, behind_ms, failing, ...row }: GroupRow): Group {

@@ -108,6 +108,11 @@ export function makeKeys(store: Runner): Keys {
 const shape = /^hf_([0-9a-f]{32})_([A-Za-z0-9_-]{43})$/
 const nobody = Buffer.alloc(32)
 
+/** Whether a text could be a key at all, before anybody looks it up. */
+export function isKeyShaped(text: string): boolean {
+  return shape.test(text)
+}
+
 /** Of 32 random bytes, so nothing slower than a plain hash is needed to keep it. */
 function hashOf(secret: string): Buffer {
   return createHash('sha256').update(secret).digest()

@@ -72,6 +72,35 @@ export const pages = {
   liveOfTenant: statement<PageRow>()('live_job.page_tenant', (p: PageFilter) =>
     pageOf(p, scan(p, 'live_job', live, ofOne(p))),
   ),
+  /** Those that run are few, and found by who holds them. None is left out, so no scan is cut short: each row is a lane of its own. */
+  running: statement<PageRow>()('live_job.page_running', (p: PageFilter) =>
+    pageOf(
+      p,
+      sql`
+    with recursive holder as (
+      (select session_id from holdfast.live_job where session_id is not null order by session_id limit 1)
+      union all
+      select (
+        select next.session_id
+        from holdfast.live_job as next
+        where next.session_id is not null and next.session_id > holder.session_id
+        order by next.session_id
+        limit 1
+      )
+      from holder
+      where holder.session_id is not null
+    )
+    select held.*, held.id::text as lane
+    from holder
+    cross join lateral (
+      select ${raw(live)}
+      from holdfast.live_job as job
+      where job.session_id = holder.session_id
+      offset 0
+    ) as held
+    where held.id < ${p.below}::uuid and held.id >= ${p.from}::uuid`,
+    ),
+  ),
   finished: statement<PageRow>()('finished_job.page', (p: PageFilter) =>
     pageOf(p, scan(p, 'finished_job', finished, ofAnyone)),
   ),

@@ -1,5 +1,5 @@
 import type { JobId } from '../job/id.ts'
-import { isFinal, type State } from '../job/machine.ts'
+import { can, isFinal, type State } from '../job/machine.ts'
 import type { Runner } from '../store/store.ts'
 import { filterOf, type ListOptions } from './given.ts'
 import { type JobSummary, summaryOf } from './job.ts'
@@ -14,6 +14,7 @@ export interface Page {
 }
 
 const mostRows = 3_000
+const mostRowsOfList = 20_000
 const lowest = '00000000-0000-0000-0000-000000000000'
 const highest = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
@@ -22,6 +23,25 @@ export async function pageOf(store: Runner, options: ListOptions): Promise<Page>
   const limit = filterOf(options).limit
   const first = await lookFor(store, options, Math.min(mostRows, 2 * limit + 50))
   return first.next === null || first.jobs.length === limit ? first : lookFor(store, options, mostRows)
+}
+
+/**
+ * All jobs that fit, up to the limit. What is rare takes many looks, each of them bounded; so however many jobs there are, no statement runs for long, and whoever
+ * wants to stop in between asks for pages.
+ */
+export async function listOf(store: Runner, options: ListOptions): Promise<JobSummary[]> {
+  const { limit } = filterOf(options)
+  const jobs: JobSummary[] = []
+  let next: JobId | null = null
+  let most = Math.min(mostRows, 2 * limit + 50)
+  do {
+    const behind: ListOptions = next === null ? options : { ...options, before: next }
+    const page = await lookFor(store, { ...behind, limit: limit - jobs.length }, most)
+    jobs.push(...page.jobs)
+    next = page.next
+    most = Math.min(mostRowsOfList, 4 * most)
+  } while (jobs.length < limit && next !== null)
+  return jobs
 }
 
 /** Which rows can fit decides where it looks: live ones, ended ones, or only those that went wrong. */
@@ -44,7 +64,9 @@ async function lookFor(store: Runner, options: ListOptions, most: number): Promi
 function scansOf({ states, tenant }: PageFilter) {
   const isOne = tenant !== null && tenant !== 'default'
   const wants = (which: (state: State) => boolean) => states === null || states.some((state) => which(state as State))
-  const live = wants((state) => !isFinal(state)) ? [isOne ? pages.liveOfTenant : pages.live] : []
+  const wantsOnlyRunning = !wants((state) => !isFinal(state) && !can('finish', state))
+  const liveScan = wantsOnlyRunning ? pages.running : isOne ? pages.liveOfTenant : pages.live
+  const live = wants((state) => !isFinal(state)) ? [liveScan] : []
   if (!wants(isFinal)) return live
   if (isOne) return [...live, pages.finishedOfTenant]
   return [...live, states !== null && !states.includes('succeeded') ? pages.trouble : pages.finished]

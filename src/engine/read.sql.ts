@@ -77,35 +77,6 @@ export interface ListFilter {
   limit: number
 }
 
-/** A page of jobs, the latest first. Each table gives its own first rows by its key, so depth costs nothing. */
-export const listJobs = statement<JobRow>()('job.list', (p: ListFilter) => {
-  const page = (table: string, nulls: string) => sql`
-  (
-    select ${raw(nulls)}
-    from holdfast.${raw(table)} as job
-    where (${p.kind}::text is null or job.kind = ${p.kind})
-      and (${p.queue}::text is null or job.queue = ${p.queue})
-      and (${p.tenant}::text is null or job.tenant = ${p.tenant})
-      and (${p.states}::text[] is null or job.state = any(${p.states}::text[]))
-      and (${p.hasItems}::boolean or job.barrier_id is null)
-      and job.id < coalesce(${p.before}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-      and job.id >= coalesce(${p.from}::uuid, '00000000-0000-0000-0000-000000000000'::uuid)
-    order by job.id desc
-    limit ${p.limit}
-  )`
-  const shared =
-    'job.id, job.kind, job.queue, job.tenant, job.state, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at'
-  return sql`
-  select *
-  from (
-  ${page('live_job', `${shared}, job.run_at, job.deadline_at, job.session_id, null::timestamptz as finished_at, null::json as error`)}
-  union all
-  ${page('finished_job', `${shared}, null, null, null, job.finished_at, job.error`)}
-  ) as job
-  order by id desc
-  limit ${p.limit}`
-})
-
 /** One event of a job's timeline. */
 export interface EventRow {
   seq: number

@@ -10,13 +10,13 @@ import {
   listStragglers,
   type Straggler,
 } from './fan-outs.ts'
-import { filterOf, idOf, type ListOptions, limitOf, mustBeObject, placeOf, textOf } from './given.ts'
-import { type Job, type JobSummary, jobOf, summaryOf, type TimelineEvent, timelineEventOf } from './job.ts'
+import { idOf, type ListOptions, limitOf, mustBeObject, placeOf, textOf } from './given.ts'
+import { type Job, type JobSummary, jobOf, type TimelineEvent, timelineEventOf } from './job.ts'
 import type { RegisteredKind } from './kinds.ts'
-import { type Page, pageOf } from './page.ts'
+import { listOf, type Page, pageOf } from './page.ts'
 import { type Pulse, pulseOf } from './pulse.ts'
 import { type Queue, queuesOf } from './queues.ts'
-import { getJob, jobTimeline, listJobs, listKinds, stateOf } from './read.sql.ts'
+import { getJob, jobTimeline, listKinds, stateOf } from './read.sql.ts'
 import { type Recovery, recoveryOf } from './recovery.ts'
 import { type Session, type SessionOptions, sessionsOf } from './sessions.ts'
 
@@ -34,6 +34,7 @@ export interface Reads {
   get(id: string, scope?: { tenant?: string }): Promise<Job | null>
   /** Where a job stands, and nothing more; null if there is none with that id. */
   state(id: string, scope?: { tenant?: string }): Promise<State | null>
+  /** Jobs, the latest first: looks until it has found so many or seen all, by statements that are bounded each. For what is rare among millions, take pages. */
   list(options?: ListOptions): Promise<JobSummary[]>
   /** A page of jobs, which looks at a bounded number of rows however deep it is and whatever it asks for. */
   page(options?: ListOptions): Promise<Page>
@@ -68,7 +69,7 @@ export function makeReads({ store, config }: { store: Store; config: Config }): 
       const [row] = await store.run(stateOf, { ids: [idOf(id)], tenant: textOf('tenant', tenant) })
       return row ? (row.state as State) : null
     },
-    list: async (options = {}) => (await store.run(listJobs, filterOf(options))).map(summaryOf),
+    list: async (options = {}) => listOf(store, options),
     page: async (options = {}) => pageOf(store, options),
     async timeline(id, options = {}) {
       mustBeObject('options of timeline', options)

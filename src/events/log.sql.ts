@@ -28,31 +28,95 @@ export interface BrowseFilter {
 }
 
 const isWanted = (p: BrowseFilter) => sql`(${p.types}::text[] is null or type = any(${p.types}))
-    and (${p.tenant}::text is null or tenant = ${p.tenant})
-    and (${p.jobId}::uuid is null or job_id = ${p.jobId})`
+    and (${p.tenant}::text is null or tenant = ${p.tenant})`
 
-/** Events behind a place in the log, for whoever only looks. */
-export const browseEvents = statement<EventRow>()(
+/** Where to look: behind a place, up to another one, for so many events. */
+interface BrowseRange extends BrowseFilter {
+  after: number
+  upTo: number
+  limit: number
+}
+
+/** An event that fits, and how far was looked: null if all of the range was. Without a seq, none fits. */
+export type BrowsedRow = Omit<EventRow, 'seq'> & { seq: number | null; reached: number | null }
+
+/**
+ * Events behind a place in the log, for whoever only looks. At most so many rows are looked at, so what is rare costs no more than what is frequent: who finds
+ * too little goes on behind `reached`.
+ */
+export const browseEvents = statement<BrowsedRow>()(
   'event.browse',
-  (p: BrowseFilter & { after: number; upTo: number; limit: number }) => sql`
-  select ${columns}
-  from holdfast.event
-  where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
-    and ${isWanted(p)}
+  (p: BrowseRange & { most: number }) => sql`
+  select fitting.*, edge.reached
+  from (
+    select (
+      select seq
+      from holdfast.event
+      where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
+      order by seq
+      offset ${p.most}::int - 1
+      limit 1
+    ) as reached
+  ) as edge
+  left join (
+    select *
+    from (
+      select ${columns}
+      from holdfast.event
+      where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
+      order by seq
+      limit ${p.most}::int
+    ) as scanned
+    where ${isWanted(p)}
+    limit ${p.limit}
+  ) as fitting on true
+  order by fitting.seq`,
+)
+
+/** The events of one job behind a place in the log: they have an index of their own, whatever else is in the log. */
+export const browseJobEvents = statement<EventRow>()(
+  'event.browse_job',
+  (p: BrowseRange) => sql`
+  select *
+  from (
+    select ${columns}
+    from holdfast.event
+    where job_id = ${p.jobId}::uuid and seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
+    offset 0
+  ) as told
+  where ${isWanted(p)}
   order by seq
   limit ${p.limit}`,
 )
 
-/** The place in the log that has so many of the wanted events before the end. */
+/** The place in the log that has so many of the wanted events before the end, or that is so many events before it. */
 export const placeBeforeEnd = statement<{ seq: number }>()(
   'event.place_before_end',
+  (p: BrowseFilter & { upTo: number; back: number; most: number }) => sql`
+  select coalesce(min(seq) - 1, ${p.upTo}::bigint) as seq
+  from (
+    select seq
+    from (
+      select seq, type, tenant
+      from holdfast.event
+      where seq <= ${p.upTo}::bigint
+      order by seq desc
+      limit ${p.most}::int
+    ) as scanned
+    where ${isWanted(p)}
+    limit ${p.back}
+  ) as last`,
+)
+
+/** The same among the events of one job. */
+export const placeBeforeEndOfJob = statement<{ seq: number }>()(
+  'event.place_before_end_job',
   (p: BrowseFilter & { upTo: number; back: number }) => sql`
   select coalesce(min(seq) - 1, ${p.upTo}::bigint) as seq
   from (
     select seq
-    from holdfast.event
-    where seq <= ${p.upTo}::bigint
-      and ${isWanted(p)}
+    from (select seq, type, tenant from holdfast.event where job_id = ${p.jobId}::uuid and seq <= ${p.upTo}::bigint offset 0) as told
+    where ${isWanted(p)}
     order by seq desc
     limit ${p.back}
   ) as last`,

@@ -1,7 +1,7 @@
 import { pause } from '../service/service.ts'
 import type { Runner } from '../store/store.ts'
+import { browse, placeBack } from './browse.ts'
 import { eventOf, type LogEvent } from './event.ts'
-import { browseEvents, placeBeforeEnd } from './log.sql.ts'
 import { endOf, makeTide } from './tide.ts'
 import type { Wakeups } from './wakeups.ts'
 
@@ -25,18 +25,18 @@ export interface TailOptions {
 }
 
 const batch = 500
-const windowSize = 20_000
 
 /** The events of the log in order, from a place on, without a group: nobody remembers how far it came. */
 export async function* tail(store: Runner, wakeups: Wakeups, options: TailOptions): AsyncGenerator<LogEvent> {
   const { signal, follows, types, tenant, jobId, pollMs } = options
+  const filter = { types, tenant, jobId }
   const tide = makeTide(store)
   let woken = new AbortController()
   const unhear = follows ? wakeups.hear(() => woken.abort()) : undefined
   try {
     // whoever follows from a place on needs no end, and waits for nobody who still writes
     const now = follows && options.after !== null ? 0 : await endOf(tide)
-    let after = options.after ?? (await startOf(store, now, options))
+    let after = options.after ?? (await placeBack(store, filter, now, options.back))
     let { safe, top } = await tide.look()
     // whoever only looks back sees what is there, and waits for nobody who still writes
     if (!follows) safe = now
@@ -46,15 +46,13 @@ export async function* tail(store: Runner, wakeups: Wakeups, options: TailOption
         options.onSkipped(safe - after)
         after = safe
       }
-      const upTo = Math.min(safe, after + windowSize)
-      const filter = { types, tenant, jobId, limit: batch }
-      const rows = upTo > after ? await store.run(browseEvents, { after, upTo, ...filter }) : []
+      const { rows, reached } = await browse(store, filter, { after, upTo: safe, limit: batch })
       for (const row of rows) {
         if (signal.aborted) return
         yield eventOf(row)
       }
-      quiet = upTo > after ? 0 : quiet + 1
-      after = rows.length < batch ? Math.max(after, upTo) : (rows.at(-1)?.seq ?? upTo)
+      quiet = reached > after ? 0 : quiet + 1
+      after = reached
       if (after < safe) continue
       if (quiet > 0)
         await pause(top > safe ? Math.min(pollMs, 2 * quiet) : pollMs, AbortSignal.any([signal, woken.signal]))
@@ -64,10 +62,4 @@ export async function* tail(store: Runner, wakeups: Wakeups, options: TailOption
   } finally {
     await unhear?.()
   }
-}
-
-async function startOf(store: Runner, end: number, { back, types, tenant, jobId }: TailOptions): Promise<number> {
-  if (back === 0) return end
-  const [place] = await store.run(placeBeforeEnd, { upTo: end, back, types, tenant, jobId })
-  return place?.seq ?? end
 }

@@ -4,6 +4,8 @@ export interface Ask {
   /** With its host, as in http://localhost:7420/v1/jobs?limit=1. */
   readonly url: string
   readonly headers: { get(name: string): string | null }
+  /** The address that it came from; null if nobody knows. */
+  readonly address: string | null
   /** Fires when the client has gone. */
   readonly signal: AbortSignal
   /** All headers, by their names in small letters. */
@@ -18,6 +20,7 @@ export function askOf(request: Request): Ask {
     method: request.method,
     url: request.url,
     headers: request.headers,
+    address: null,
     get signal() {
       return request.signal
     },

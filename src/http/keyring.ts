@@ -1,11 +1,12 @@
-import type { ApiKey, Keys } from '../engine/keys.ts'
+import { isKeyShaped, type Keys } from '../engine/keys.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { Ask } from './ask.ts'
 import { anyoneHere, type Caller } from './caller.ts'
+import { KnownKeys } from './known-keys.ts'
 
 /** Tells who calls. */
 export interface Keyring {
-  /** Who makes this request. Throws key_missing, key_refused or host_refused. */
+  /** Who makes this request. Throws key_missing, key_refused, rate_limited or host_refused. */
   callerOf(request: Ask): Promise<Caller>
   /** Whether whoever was let in with this request still would be. A database that is away is no reason to send anybody off. */
   isStillGood(request: Ask): Promise<boolean>
@@ -13,25 +14,10 @@ export interface Keyring {
   noteUses(): Promise<void>
 }
 
-/** For how long an answer of the database about a key counts, so that a key which is revoked is refused within that time. */
-export const keyFreshMs = 2_000
-const mostKnown = 10_000
-
 /** Makes a keyring. Without keys, whoever reaches the server on this machine is let in. */
 export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
-  const known = new Map<string, { key: Promise<ApiKey | null>; untilMs: number }>()
+  const known = new KnownKeys((text) => keys().check(text))
   const used = new Set<string>()
-
-  function check(text: string): Promise<ApiKey | null> {
-    const nowMs = performance.now()
-    const before = known.get(text)
-    if (before && before.untilMs > nowMs) return before.key
-    if (known.size >= mostKnown) known.clear()
-    const key = keys().check(text)
-    key.catch(() => known.delete(text))
-    known.set(text, { key, untilMs: nowMs + keyFreshMs })
-    return key
-  }
 
   return {
     callerOf,
@@ -60,7 +46,7 @@ export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
       return anyoneHere
     }
     const [, text] = /^Bearer +(\S+) *$/i.exec(header) ?? []
-    const key = text === undefined ? null : await check(text)
+    const key = text === undefined || !isKeyShaped(text) ? null : await known.find(text, request.address)
     if (!key) throw keyRefused()
     used.add(key.id)
     return { keyId: key.id, tenant: key.tenant, scopes: key.scopes }

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors/errors.ts'
+import { Buckets } from './buckets.ts'
 import type { Caller } from './caller.ts'
 
 /** What one key may ask of one server. */
@@ -10,36 +11,22 @@ export interface Limits {
   waiting(): number
 }
 
-interface Bucket {
-  tokens: number
-  atMs: number
-}
-
-const mostBuckets = 10_000
+const mostKeys = 10_000
 
 /** Makes the limits: so many requests a second with a burst of twice that, and so many that wait. */
 export function makeLimits({ perSecond, waits }: { perSecond: number; waits: number }): Limits {
-  const buckets = new Map<string | null, Bucket>()
+  const requests = new Buckets<string | null>({ perSecond, burst: 2 * perSecond, most: mostKeys })
   const open = new Map<string | null, number>()
-  const burst = 2 * perSecond
 
   return {
     take({ keyId }) {
-      const nowMs = performance.now()
-      if (buckets.size > mostBuckets) buckets.clear()
-      const bucket = buckets.get(keyId) ?? { tokens: burst, atMs: nowMs }
-      buckets.set(keyId, bucket)
-      bucket.tokens = Math.min(burst, bucket.tokens + ((nowMs - bucket.atMs) * perSecond) / 1000)
-      bucket.atMs = nowMs
-      if (bucket.tokens < 1)
+      const retryAfterMs = requests.take(keyId)
+      if (retryAfterMs > 0)
         throw new HoldfastError(
           'rate_limited',
           `More than ${perSecond} requests a second with this key; slow down, or submit many at once.`,
-          {
-            details: { retryAfterMs: Math.ceil(((1 - bucket.tokens) * 1000) / perSecond) },
-          },
+          { details: { retryAfterMs } },
         )
-      bucket.tokens -= 1
     },
     wait({ keyId }) {
       const count = open.get(keyId) ?? 0

@@ -98,6 +98,7 @@ export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => 
       await reader.started
     } catch (error) {
       if (reading === reader) reading = undefined
+      leave(reader, listener)
       throw error
     }
     return reader
@@ -115,6 +116,10 @@ export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => 
       const inbox = makeInbox(filter, signal)
       const reader = await join(inbox)
       const joinedAt = reader.safeAt
+      // whoever asked may fail before it reads its first event, and then nothing would ever end what was never begun
+      const left = () => leave(reader, inbox)
+      signal.addEventListener('abort', left, { once: true })
+      if (signal.aborted) left()
       return { events: follow(), from: after ?? reader.at }
 
       async function* follow(): AsyncGenerator<LogEvent> {
@@ -131,7 +136,8 @@ export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => 
             }
           yield* inbox.events()
         } finally {
-          leave(reader, inbox)
+          signal.removeEventListener('abort', left)
+          left()
         }
       }
     },

@@ -23,6 +23,7 @@ export function askOfNode(incoming: IncomingMessage, outgoing: ServerResponse): 
         return typeof value === 'string' ? value : value.join(', ')
       },
     },
+    address: incoming.socket.remoteAddress ?? null,
     get signal() {
       if (!gone) {
         const leaving = new AbortController()

@@ -5,24 +5,26 @@ import type { Ask } from './ask.ts'
 import { mustHave } from './caller.ts'
 import { docsPage } from './docs-page.ts'
 import type { Door } from './door.ts'
-import { answerTagged } from './etag.ts'
+import { answerTag, taggedText } from './etag.ts'
 import { json, type Reply } from './operation.ts'
 
 /** What is no operation, by its path: the document, the docs for people, and what watchmen ask for. */
 export function makePages(door: Door, document: object): Record<string, (request: Ask) => Promise<Reply>> {
   const html = docsPage(document)
+  const tagged = taggedText(document)
   const loop = loopHeartbeat()
+  const ready = shared(readyFreshMs, () => readiness(door))
   return {
     '/': async () => json(200, { name: 'holdfast', version, docs: '/docs', openapi: '/openapi.json' }),
-    '/openapi.json': async (request) => answerTagged(request, document),
+    '/openapi.json': async (request) => answerTag(request, tagged),
     '/docs': async () => plain('text/html; charset=utf-8', html),
     async '/livez'() {
       const isLive = loop.isBeating()
       return json(isLive ? 200 : 503, { isLive, loopDelayMs: loop.delayMs() })
     },
     async '/readyz'() {
-      const ready = await readiness(door)
-      return json(ready.isReady ? 200 : 503, ready)
+      const now = door.stopping.aborted ? stops : await ready()
+      return json(now.isReady ? 200 : 503, now)
     },
     async '/metrics'(request) {
       const caller = await door.keyring.callerOf(request)
@@ -45,9 +47,33 @@ function engineOf(door: Door) {
   }
 }
 
+/** Anybody may ask whether a server is ready, as often as they like: the database is asked once a second at most. */
+const readyFreshMs = 1_000
+
+/** An answer that all who ask within so many milliseconds share. */
+function shared<T>(freshMs: number, ask: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined
+  let untilMs = Number.POSITIVE_INFINITY
+  return () => {
+    if (answer && performance.now() < untilMs) return answer
+    untilMs = Number.POSITIVE_INFINITY
+    answer = ask().finally(() => {
+      untilMs = performance.now() + freshMs
+    })
+    return answer
+  }
+}
+
+interface Readiness {
+  isReady: boolean
+  code: string | null
+  reason: string | null
+}
+
+const stops: Readiness = { isReady: false, code: 'not_running', reason: 'The server stops.' }
+
 /** Whether this server can do its work: the database answers, and its schema is the one that this program knows. */
-async function readiness(door: Door): Promise<{ isReady: boolean; code: string | null; reason: string | null }> {
-  if (door.stopping.aborted) return { isReady: false, code: 'not_running', reason: 'The server stops.' }
+async function readiness(door: Door): Promise<Readiness> {
   try {
     await within(2_000, door.engine().ready())
     return { isReady: true, code: null, reason: null }

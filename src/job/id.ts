@@ -21,6 +21,11 @@ export function firstIdAt(at: Date): JobId {
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000` as JobId
 }
 
+/** When a job with this id was submitted, by the clock of its submitter. */
+export function timeOfId(id: JobId): Date {
+  return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
+}
+
 /** The right to write about one attempt of a job: whoever holds a lower number than the row was overtaken. */
 export interface Fence {
   readonly id: JobId

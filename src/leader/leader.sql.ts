@@ -16,19 +16,37 @@ interface Held {
 }
 
 /**
- * Takes the lead if nobody holds it, with a term that was never used. No row back: somebody leads. A lead that lay vacant for longer than
- * an election takes shows that the database could not be reached, so the others need time to come back before anybody judges them.
+ * Takes the lead if nobody holds it, with a term that was never used. No row back: somebody leads, or takes the lead at this moment. While the lease
+ * stands nobody locks the row, so however many candidates ask, the leader never waits for them. A lead that lay vacant for longer than an
+ * election takes shows that the database could not be reached, so the others need time to come back before anybody judges them.
  */
 export const acquireLead = statement<{ term: number }>()(
   'leader.acquire',
   (p: Newcomer) => sql`
-  insert into holdfast.leader as leader (term, holder, acquired_at, renewed_at, lease_until, steady_since)
-  values (1, ${p.holder}, now(), now(), now() + ${p.leaseMs}::float8 * interval '1 ms', '-infinity')
-  on conflict (is_only) do update
-  set term = leader.term + 1, holder = excluded.holder, acquired_at = now(), renewed_at = now(), lease_until = excluded.lease_until,
-    steady_since = case when leader.renewed_at < now() - ${p.vacantMs}::float8 * interval '1 ms' then now() else leader.steady_since end
-  where leader.lease_until <= now()
-  returning term`,
+  with free as materialized (
+    select term
+    from holdfast.leader
+    where lease_until <= now()
+    for update skip locked
+  ),
+  next as (
+    update holdfast.leader
+    set term = leader.term + 1, holder = ${p.holder}, acquired_at = now(), renewed_at = now(), lease_until = now() + ${p.leaseMs}::float8 * interval '1 ms',
+      steady_since = case when leader.renewed_at < now() - ${p.vacantMs}::float8 * interval '1 ms' then now() else leader.steady_since end
+    from free
+    where leader.term = free.term
+    returning leader.term
+  ),
+  first as (
+    insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until, steady_since)
+    select 1, ${p.holder}, now(), now(), now() + ${p.leaseMs}::float8 * interval '1 ms', '-infinity'
+    where not exists (select from holdfast.leader)
+    on conflict (is_only) do nothing
+    returning term
+  )
+  select term from next
+  union all
+  select term from first`,
 )
 
 /** Keeps the lead, and notes how the last sweep went. No row back: the lease ran out or another term has begun, and this process leads no more. */

@@ -6,12 +6,12 @@ import { readdir } from 'node:fs/promises'
  */
 export const leftOut: readonly { matches: RegExp; because: string }[] = [
   {
-    matches: /^(api_key\.(find|list|create|revoke|touch)|door\.secret|(live|finished)_job\.page(_tenant|_trouble)?)$/,
+    matches: /^(api_key\.(find|list|create|revoke|touch)|door\.secret|(live|finished)_job\.page(_tenant|_trouble|_running)?)$/,
     because: 'It reads for a person who asks, or writes about API keys, which no job depends on.',
   },
   {
     matches:
-      /^(leader\.current|event\.(oldest_writer|revivals|tally)|queue\.list|session\.(living|ended)|refusal\.last|why\.facts|orphan\.one|delivery\.count)$/,
+      /^(leader\.current|event\.(oldest_writer|revivals|tally|browse_job|place_before_end_job)|job\.state|queue\.list|session\.(living|ended)|refusal\.last|why\.facts|orphan\.one|delivery\.count)$/,
     because: 'It only reads, for a person who asks.',
   },
   { matches: /^(queue\.resume|why\.wake)$/, because: 'A person sends it, and may send it again: nothing follows it.' },

@@ -54,6 +54,7 @@ export interface Yard {
 const finalMs = 20_000
 const strikeMs = 40_000
 const lingerMs = 4_000
+const auditMs = 60_000
 
 /** Runs one cell, in the first of its scenarios in which the statement is sent. */
 export async function runCell(yard: Yard, cell: Cell, triesLeft = 1): Promise<CellOutcome> {
@@ -266,7 +267,8 @@ async function untilAllFinal(on: Case): Promise<void> {
 }
 
 async function judge(on: Case): Promise<string[]> {
-  const audited = await audit({ run: on.ask }, { boundMs: boundOf(cellConfig()), latest: null })
+  const within = { boundMs: boundOf(cellConfig()), latest: null, budgetMs: auditMs }
+  const audited = await audit({ run: on.ask, transaction: (work) => work({ run: on.ask }) }, within)
   const { effects, killed, marks } = on.crew
   const barriers = { promised: on.barriers.promised, continued: await on.ask(continued, {}), marks }
   const [jobs, events, outputs] = [await on.jobs(), await on.ask(logged, {}), await on.ask(committed, {})]
@@ -278,11 +280,11 @@ async function judge(on: Case): Promise<string[]> {
   ]
 }
 
-function sentencesOf({ violations }: Audit): string[] {
-  return violations.map(({ invariant, total, examples }) => {
-    const [first] = examples
+function sentencesOf({ violations, unfinished }: Audit): string[] {
+  const broken = violations.map(({ invariant, total, examples: [first] }) => {
     return `audit: ${invariant} is broken ${total} times; first ${first?.subject}: ${first?.found}`
   })
+  return [...broken, ...unfinished.map((invariant) => `audit: ${invariant} could not be checked in time`)]
 }
 
 function throughPort(url: string, port: number): string {

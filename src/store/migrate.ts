@@ -19,8 +19,18 @@ export interface Migration {
 const folder = new URL('../../migrations/', import.meta.url)
 const oldestServer = 140_000
 
-/** The migrations that this program knows, in order. */
-export async function knownMigrations(): Promise<Migration[]> {
+let reading: Promise<Migration[]> | undefined
+
+/** The migrations that this program knows, in order. They are part of it, so they are read once. */
+export function knownMigrations(): Promise<Migration[]> {
+  reading ??= readMigrations().catch((error) => {
+    reading = undefined
+    throw error
+  })
+  return reading
+}
+
+async function readMigrations(): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_.*\.sql$/.test(name)).sort()
   return Promise.all(
     names.map(async (name) => {

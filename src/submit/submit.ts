@@ -83,14 +83,19 @@ async function submitPiped(
   if (count <= batchSize && parts.length === 1 && first.every(({ key }) => key === null)) return submitAll(store, first)
   return store
     .transaction(async (runner) => {
-      const slices = parts.map((part) => piped(submitAll(runner, part)))
-      for (let start = batchSize; start < count; start += batchSize) {
-        const jobs = make(start, Math.min(count, start + batchSize))
-        if (!jobs) throw new NotAtOnce()
-        await slices.at(-2)
-        slices.push(...slicesOf(jobs, batchSize).map((part) => piped(submitAll(runner, part))))
+      const pipe = makePipe(runner)
+      try {
+        const slices = parts.map(pipe.write)
+        for (let start = batchSize; start < count; start += batchSize) {
+          const jobs = make(start, Math.min(count, start + batchSize))
+          if (!jobs) throw new NotAtOnce()
+          await slices.at(-2)
+          slices.push(...slicesOf(jobs, batchSize).map(pipe.write))
+        }
+        return (await Promise.all(slices)).flat()
+      } finally {
+        await pipe.end()
       }
-      return (await Promise.all(slices)).flat()
     })
     .catch((error) => (error instanceof NotAtOnce ? null : Promise.reject(error)))
 }
@@ -108,10 +113,35 @@ function slicesOf(jobs: PreparedJob[], batchSize: number): PreparedJob[][] {
   return slices
 }
 
-/** The first that fails is told; those behind it fail for no reason of their own, and nobody may be waiting for them. */
-function piped<T>(slice: Promise<T>): Promise<T> {
-  slice.catch(() => {})
-  return slice
+interface Pipe {
+  write(slice: PreparedJob[]): Promise<Submitted[]>
+  /** Resolves once nothing is under way; what was not begun by then never is. */
+  end(): Promise<void>
+}
+
+/**
+ * Writes slices one after the other: a connection carries one statement at a time, and a second one must not be left to the queue of its driver. The first
+ * that fails is told; those behind it are not written, and nobody may be waiting for them.
+ */
+function makePipe(runner: Runner): Pipe {
+  let last: Promise<unknown> = Promise.resolve()
+  let isEnded = false
+  return {
+    write(slice) {
+      const written = last.then(() => {
+        // outside of its transaction it would be stored although the others are not
+        if (isEnded) throw new Error('The transaction of this slice has ended.')
+        return submitAll(runner, slice)
+      })
+      written.catch(() => {})
+      last = written
+      return written
+    },
+    async end() {
+      isEnded = true
+      await last.catch(() => {})
+    },
+  }
 }
 
 /** Keys are taken in one order over all slices, or two such transactions could wait for each other. */

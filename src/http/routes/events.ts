@@ -22,7 +22,8 @@ export const eventOperations = [
     path: '/v1/events',
     tag: 'events',
     summary: 'List events',
-    about: 'Oldest first, from a place in the log on; without `after`, from its beginning.',
+    about:
+      'Oldest first, from a place in the log on; without `after`, from its beginning. A page looks at a bounded number of events, so it may be short, even empty, although more comes: go on until `next` is null.',
     scope: 'read',
     query: z.strictObject({ ...filters, limit: limit.optional() }),
     answers: {
@@ -35,21 +36,11 @@ export const eventOperations = [
     async handle(given) {
       const { hf, door, caller, query } = given
       const { types, tenant: owner, job } = filterOf(given)
-      const most = query.limit ?? 100
       const after = (await afterOf(given, query.after)) ?? 0
-      const events = []
-      let last = after
-      for await (const event of hf.events.watch({
-        after,
-        follow: false,
-        signal: given.signal,
-        ...watchOf(types, owner, job),
-      })) {
-        events.push(await showLogEvent(door.seal, caller, event))
-        last = event.seq
-        if (events.length === most) break
-      }
-      return json(200, { events, next: events.length < most ? null : await placeOf(door.seal, caller, last) })
+      const wanted = watchOf(types, owner, job)
+      const page = await hf.events.page({ ...wanted, after, limit: query.limit ?? 100 })
+      const events = await Promise.all(page.events.map((event) => showLogEvent(door.seal, caller, event)))
+      return json(200, { events, next: page.next === null ? null : await placeOf(door.seal, caller, page.next) })
     },
   }),
   operation({
