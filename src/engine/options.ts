@@ -4,7 +4,7 @@ import type { JobWebhook, SubmitOptions } from '../submit/prepare.ts'
 import type { Barriers, OpenBarrier } from './barriers.ts'
 import type { DeliveryOptions, TenantScope } from './deliveries.ts'
 import type { Holdfast, SubmitHow } from './engine.ts'
-import type { Events, SubscribeOptions, WatchOptions } from './events.ts'
+import type { EventPageOptions, Events, SubscribeOptions, WatchOptions } from './events.ts'
 import type { ListOptions } from './given.ts'
 import type { Keys, NewKey } from './keys.ts'
 import type { TimelineOptions } from './reads.ts'
@@ -49,7 +49,7 @@ const timeline: Known<TimelineOptions> = { after: true, limit: true }
 const sessions: Known<SessionOptions> = { ended: true, before: true, limit: true }
 const items: Taken<Holdfast, 'items', 1> = { state: true, after: true, limit: true }
 const work: Known<WorkOptions> = { concurrency: true, queues: true }
-const audit: Taken<Holdfast, 'audit', 0> = { latest: true }
+const audit: Taken<Holdfast, 'audit', 0> = { latest: true, budgetMs: true, onCheck: true }
 const cancel: Taken<Holdfast, 'cancel', 1> = { reason: true, tenant: true }
 const redo: Taken<Holdfast, 'redo', 1> = { from: true, tenant: true }
 const mend: Taken<Holdfast, 'mend', 1> = { tenant: true, dryRun: true }
@@ -96,10 +96,13 @@ const watch: Known<WatchOptions> = {
   pollMs: true,
 }
 
+const eventPage: Known<EventPageOptions> = { types: true, tenant: true, job: true, after: true, limit: true }
+
 const eventOptions: Table<Events> = {
   subscribe: { 1: subscribe },
   parked: { 1: { after: true, limit: true } },
   replay: { 1: { parked: true, from: true } },
+  page: { 0: eventPage },
   watch: { 0: watch },
 }
 
