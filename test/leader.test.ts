@@ -172,7 +172,9 @@ test('candidates lock nothing while somebody leads, and wait for nobody', async 
 test('of many who find the lead free at the same moment exactly one takes it', async ({ store, query }) => {
   const all = () =>
     Promise.all(
-      Array.from({ length: 10 }, (_, index) => store.run(acquireLead, { holder: `${index}`, leaseMs: 60_000, vacantMs: 60_000 })),
+      Array.from({ length: 10 }, (_, index) =>
+        store.run(acquireLead, { holder: `${index}`, leaseMs: 60_000, vacantMs: 60_000 }),
+      ),
     )
   expect((await all()).flat()).toEqual([{ term: 1 }])
   expect((await all()).flat()).toEqual([])
