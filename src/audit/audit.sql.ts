@@ -1,6 +1,7 @@
 import { allMoves, announces, isEnding, type MoveName, moves } from '../job/machine.ts'
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
-import { type AuditScope, check, lacks, past } from './check.sql.ts'
+import { type AuditScope, check, isInLog, lacks, past } from './check.sql.ts'
+import { fanOutChecks } from './fan-out.sql.ts'
 import { ownedChecks } from './owned.sql.ts'
 import { webhookChecks } from './webhooks.sql.ts'
 
@@ -20,11 +21,6 @@ const attemptEvents = typesOf((move) => moves[move].isFenced || (moves[move].by 
 function can(move: MoveName): boolean {
   return moves[move].from.some((state) => state === 'running')
 }
-
-/** Of older jobs the log may have been dropped, so what it says of them proves nothing. */
-const isInLog = raw(
-  `submitted_at >= coalesce((select max(to_at) from holdfast.event_partition where dropped_at is not null), '-infinity')`,
-)
 
 const latestFinished = (p: AuditScope) => sql`
     select *
@@ -208,68 +204,7 @@ export const checks = {
     ) as told
     where job.crashes > told.revivals and job.${isInLog}`,
   ),
-  'waiting-has-barrier': check(
-    'waiting_has_barrier',
-    () => sql`
-    select job.id::text, 'waits, but no armed barrier of its stage will join it'
-    from holdfast.live_job as job
-    where ${legal('join')} and ${lacks(sql`holdfast.barrier
-      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null`)}`,
-  ),
-  'counters-match-ledger': check(
-    'counters_match_ledger',
-    (p) => sql`
-    select barrier.id::text, format('counts %s, but its items are %s', barrier.settled, ledger.settled)
-    from (
-      select id, format('%s succeeded, %s failed, %s cancelled', succeeded, failed, cancelled) as settled
-      from holdfast.barrier
-      where joined_at is null
-      order by id desc
-      limit ${p.latest}::bigint
-    ) as barrier
-    cross join lateral (
-      select format('%s succeeded, %s failed, %s cancelled', count(*) filter (where item.state in ('succeeded', 'partial')),
-        count(*) filter (where item.state = 'failed'), count(*) filter (where item.state = 'cancelled')) as settled
-      from holdfast.finished_job as item
-      where item.barrier_id = barrier.id
-    ) as ledger
-    where ledger.settled <> barrier.settled`,
-  ),
-  'joined-has-ended': check(
-    'joined_has_ended',
-    (p) => sql`
-    select barrier.id::text, format('has joined with %s of %s items counted, %s', barrier.settled, barrier.total,
-      case when barrier.settled > barrier.total then 'more than there are' else 'but one of them is live' end)
-    from (
-      select id, total, succeeded + failed + cancelled as settled
-      from holdfast.barrier
-      where joined_at is not null and total is not null
-      order by id desc
-      limit ${p.latest}::bigint
-    ) as barrier
-    where barrier.settled > barrier.total
-      or (barrier.settled = barrier.total and exists (select from holdfast.live_job as item where item.barrier_id = barrier.id))`,
-  ),
-  'one-join-per-fan-out': check(
-    'one_join_per_fan_out',
-    (p) => sql`
-    select barrier.job_id::text, format('fanned out %s times and was joined %s times', told.fans, told.joins)
-    from (select distinct job_id from (select job_id from holdfast.barrier order by id desc limit ${p.latest}::bigint) as latest) as barrier
-    cross join lateral (
-      select count(*) filter (where event.type = ${eventOf('fanOut')}) as fans, count(*) filter (where event.type = ${eventOf('join')}) as joins
-      from holdfast.event
-      where event.job_id = barrier.job_id
-    ) as told
-    where told.joins > told.fans and exists (select from holdfast.job where job.id = barrier.job_id and job.${isInLog})`,
-  ),
-  'item-has-barrier': check(
-    'item_has_barrier',
-    () => sql`
-    select job.id::text, format('is an item of barrier %s, which does not exist', job.barrier_id)
-    from (select distinct barrier_id from holdfast.live_job where barrier_id is not null) as named
-    join holdfast.live_job as job on job.barrier_id = named.barrier_id
-    where ${lacks(sql`holdfast.barrier where barrier.id = named.barrier_id`)}`,
-  ),
+  ...fanOutChecks,
   ...ownedChecks,
   ...webhookChecks,
   'key-has-job': check(

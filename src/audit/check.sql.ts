@@ -1,4 +1,4 @@
-import { type Sql, sql, statement } from '../store/sql.ts'
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
 
 /** What an audit looks at. */
 export interface AuditScope {
@@ -42,3 +42,8 @@ export const limitCheck = statement<never>()(
 
 /** What is older than the recovery bound. */
 export const past = (p: AuditScope): Sql => sql`now() - ${p.boundMs}::float8 * interval '1 ms'`
+
+/** Of older jobs the log may have been dropped, so what it says of them proves nothing. */
+export const isInLog = raw(
+  `submitted_at >= coalesce((select max(to_at) from holdfast.event_partition where dropped_at is not null), '-infinity')`,
+)

@@ -1,0 +1,68 @@
+import { eventOf, legal, sql } from '../store/sql.ts'
+import { check, isInLog, lacks } from './check.sql.ts'
+
+/** The checks of fan-outs. */
+export const fanOutChecks = {
+  'waiting-has-barrier': check(
+    'waiting_has_barrier',
+    () => sql`
+    select job.id::text, 'waits, but no armed barrier of its stage will join it'
+    from holdfast.live_job as job
+    where ${legal('join')} and ${lacks(sql`holdfast.barrier
+      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null`)}`,
+  ),
+  'counters-match-ledger': check(
+    'counters_match_ledger',
+    (p) => sql`
+    select barrier.id::text, format('counts %s, but its items are %s', barrier.settled, ledger.settled)
+    from (
+      select id, format('%s succeeded, %s failed, %s cancelled', succeeded, failed, cancelled) as settled
+      from holdfast.barrier
+      where joined_at is null
+      order by id desc
+      limit ${p.latest}::bigint
+    ) as barrier
+    cross join lateral (
+      select format('%s succeeded, %s failed, %s cancelled', count(*) filter (where item.state in ('succeeded', 'partial')),
+        count(*) filter (where item.state = 'failed'), count(*) filter (where item.state = 'cancelled')) as settled
+      from holdfast.finished_job as item
+      where item.barrier_id = barrier.id
+    ) as ledger
+    where ledger.settled <> barrier.settled`,
+  ),
+  'joined-has-ended': check(
+    'joined_has_ended',
+    (p) => sql`
+    select barrier.id::text, format('has joined with %s of %s items counted, %s', barrier.settled, barrier.total,
+      case when barrier.settled > barrier.total then 'more than there are' else 'but one of them is live' end)
+    from (
+      select id, total, succeeded + failed + cancelled as settled
+      from holdfast.barrier
+      where joined_at is not null and total is not null
+      order by id desc
+      limit ${p.latest}::bigint
+    ) as barrier
+    where barrier.settled > barrier.total
+      or (barrier.settled = barrier.total and exists (select from holdfast.live_job as item where item.barrier_id = barrier.id))`,
+  ),
+  'one-join-per-fan-out': check(
+    'one_join_per_fan_out',
+    (p) => sql`
+    select barrier.job_id::text, format('fanned out %s times and was joined %s times', told.fans, told.joins)
+    from (select distinct job_id from (select job_id from holdfast.barrier order by id desc limit ${p.latest}::bigint) as latest) as barrier
+    cross join lateral (
+      select count(*) filter (where event.type = ${eventOf('fanOut')}) as fans, count(*) filter (where event.type = ${eventOf('join')}) as joins
+      from holdfast.event
+      where event.job_id = barrier.job_id
+    ) as told
+    where told.joins > told.fans and exists (select from holdfast.job where job.id = barrier.job_id and job.${isInLog})`,
+  ),
+  'item-has-barrier': check(
+    'item_has_barrier',
+    () => sql`
+    select job.id::text, format('is an item of barrier %s, which does not exist', job.barrier_id)
+    from (select distinct barrier_id from holdfast.live_job where barrier_id is not null) as named
+    join holdfast.live_job as job on job.barrier_id = named.barrier_id
+    where ${lacks(sql`holdfast.barrier where barrier.id = named.barrier_id`)}`,
+  ),
+} as const
