@@ -98,7 +98,7 @@ test('a repair writes a parked outcome at once', async ({ open, query }) => {
   await working.stop()
   await allow()
   expect(await hf.mend(id)).toMatchObject({ repair: 'settle-parked', isApplied: true, why: { state: 'succeeded' } })
-  expect((await hf.timeline(id)).map(({ type }) => type)).toEqual(['job.submitted', 'job.retried', 'job.finished'])
+  expect((await hf.timeline(id)).map(({ type }) => type)).toEqual(['job.submitted', 'job.parked', 'job.finished'])
 })
 
 test('an ending takes the place of a twin that half a restore left among the finished', async ({

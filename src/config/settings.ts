@@ -1,4 +1,3 @@
-import { healthSettings } from './health-settings.ts'
 import { httpSettings } from './http-settings.ts'
 import type { Setting } from './setting.ts'
 
@@ -255,7 +254,6 @@ export const settings = {
     about: 'How long webhook deliveries are kept after they ended.',
   },
   ...httpSettings,
-  ...healthSettings,
   logLevel: { type: 'text', default: 'info', about: 'One of fatal, error, warn, info, debug, trace, silent.' },
 } as const satisfies Record<string, Setting>
 
@@ -263,9 +261,7 @@ export const settings = {
 export type SettingName = keyof typeof settings
 
 type ValueOf<S extends Setting> = S['type'] extends 'whole'
-  ? S['default'] extends number
-    ? number
-    : number | undefined
+  ? number
   : S['type'] extends 'flag'
     ? boolean
     : S['type'] extends 'list'

@@ -26,6 +26,24 @@ export const standing = statement<StandingRow>()(
   order by job.id`,
 )
 
+/** Locks all live jobs that nobody else holds. */
+export const holdJobs = statement<{ id: string }>()(
+  'prove.hold_jobs',
+  () => sql`
+  select id
+  from holdfast.live_job
+  for update skip locked`,
+)
+
+/** Locks all barriers that nobody else holds. */
+export const holdBarriers = statement<{ id: string }>()(
+  'prove.hold_barriers',
+  () => sql`
+  select id
+  from holdfast.barrier
+  for update skip locked`,
+)
+
 /** The living sessions of a process. */
 export const livingSessions = statement<{ id: number }>()(
   'prove.living_sessions',

@@ -5,7 +5,7 @@ import type { Statement } from '../store/sql.ts'
 import { runnerIn } from '../store/store.ts'
 import { type CaseBarriers, makeCaseBarriers } from './barriers.ts'
 import { type CaseBus, makeCaseBus } from './bus.ts'
-import { type StandingRow, standing } from './case.sql.ts'
+import { holdBarriers, holdJobs, type StandingRow, standing } from './case.sql.ts'
 import type { Crew } from './crew.ts'
 import { eventually } from './deadline.ts'
 import type { WebhookOrder } from './orders.ts'
@@ -32,6 +32,8 @@ export interface Case {
   /** Waits until somebody has sent a statement. */
   untilSent(statement: string, ms: number): Promise<void>
   jobs(): Promise<StandingRow[]>
+  /** Locks all live jobs and barriers, as a stranger's transaction may; answers how to let them go. */
+  hold(): Promise<() => Promise<void>>
   ask<P, Row>(statement: Statement<P, Row>, params: P): Promise<Row[]>
   readonly troubles: string[]
   close(): Promise<void>
@@ -136,11 +138,23 @@ export function makeCase(options: {
     },
     jobs,
     ask,
+    hold: () => holdRows(options.url()),
     async close() {
       await bus.close()
       await pool?.connections.end()
     },
   }
+}
+
+async function holdRows(url: string): Promise<() => Promise<void>> {
+  const client = new pg.Client(connectionOptions(url))
+  client.on('error', () => {})
+  await client.connect()
+  await client.query('begin')
+  const runner = runnerIn(client)
+  await runner.run(holdJobs, {})
+  await runner.run(holdBarriers, {})
+  return () => client.end()
 }
 
 function unfinished(jobs: StandingRow[], ids: string[]): string[] {

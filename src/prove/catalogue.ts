@@ -15,6 +15,10 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
       /^(leader\.current|event\.(oldest_writer|revivals|tally|browse_job|place_before_end_job)|job\.state|queue\.list|session\.(living|ended)|refusal\.last|why\.facts|orphan\.one|delivery\.count)$/,
     because: 'It only reads, for a person who asks.',
   },
+  {
+    matches: /^barrier\.(open_ones|waiting_jobs)$/,
+    because: 'It only reads, to heal barriers one by one by statements that are tried elsewhere.',
+  },
   { matches: /^(queue\.resume|why\.wake)$/, because: 'A person sends it, and may send it again: nothing follows it.' },
   {
     matches: /^transaction\.check$/,

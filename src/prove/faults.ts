@@ -80,6 +80,13 @@ export const faults = {
     quickly: 'drawn',
     mayOverlap: false,
   },
+  locked: {
+    at: 'before',
+    does: 'a stranger locks every live job and barrier as the statement is sent, until a job submitted after that has ended',
+    rung: 'lease ran out',
+    quickly: 'drawn',
+    mayOverlap: false,
+  },
   deaf: {
     at: 'before',
     does: 'all sockets that LISTEN become black holes as the statement is sent',
@@ -116,6 +123,7 @@ const leaseHolders = ['worker', 'reader', 'remote'] as const
 export function senselessness(fault: FaultName, name: string, statement: Sighting): string | undefined {
   if (fault === 'kill-post' && name !== postingStatement) return 'It sends no webhook.'
   if (fault === 'deaf' && !statement.isAboutWaking) return 'It wakes nobody and does not listen.'
+  if (fault === 'locked' && !statement.isWrite) return 'It changes no row, so no lock keeps it.'
   const isLeaseless = !leaseHolders.some((role) => statement.roles.has(role))
   if (isLeaseless && (fault === 'freeze' || fault === 'stall-before' || fault === 'stall-after'))
     return 'Its sender holds no lease that could run out; it would only be late.'

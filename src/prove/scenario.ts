@@ -5,6 +5,7 @@ import type { Case } from './case.ts'
 import { eventually } from './deadline.ts'
 import type { FaultName } from './faults.ts'
 import { cancelStubborn, manned, waitMs } from './manned.ts'
+import { refused } from './refused-scenario.ts'
 import { upkeep } from './upkeep-scenario.ts'
 
 /** What goes on in a cell while the fault strikes. A statement is tried in the first scenario in which it occurs. */
@@ -176,6 +177,7 @@ export const scenarios: readonly Scenario[] = [
   barriers,
   remote,
   upkeep,
+  refused,
   readers,
   stop,
   expiry,

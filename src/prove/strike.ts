@@ -52,11 +52,15 @@ export function isReadAgain(fault: FaultName, before: CursorRow, now: CursorRow[
 }
 
 function keepsLease(fault: FaultName): boolean {
-  return fault === 'cut-before' || fault === 'cut-after' || fault === 'restart' || fault === 'deaf'
+  return (
+    fault === 'cut-before' || fault === 'cut-after' || fault === 'restart' || fault === 'deaf' || fault === 'locked'
+  )
 }
 
 const giveAwayMs = 15_000
 const holdMs = 10_000
+/** How long a job may take while the rows of all others are locked. */
+const neighborMs = 15_000
 
 /**
  * Carries out a fault. Resolves when it is over: for a stall or a freeze, when the process goes on; for a restart, when the server is
@@ -101,10 +105,25 @@ export async function strike(
     case 'restart':
       await restart()
       return undefined
+    case 'locked':
+      await amongStrangers(on, link)
+      reset()
+      return undefined
     case 'deaf':
       for (const { proxy } of on.crew.posts()) proxy.deafen()
       link.release()
       return undefined
+  }
+}
+
+/** Lets the statement go on while a stranger holds all rows that there are: a job that comes after that is nobody's business but its own. */
+async function amongStrangers(on: Case, link: Sprung['link']): Promise<void> {
+  const letGo = await on.hold()
+  try {
+    link.release()
+    await on.untilFinal([await on.submit('short')], neighborMs)
+  } finally {
+    await letGo()
   }
 }
 

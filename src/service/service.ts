@@ -29,10 +29,6 @@ export async function within(ms: number, awaited: Promise<unknown>): Promise<boo
 /** A loop that runs `turn` again and again until stopped; `wake` cuts the wait between two turns short. */
 export interface Loop extends Service {
   wake(): void
-  /** A sign of life from within a turn that takes long for a good reason. */
-  beat(): void
-  /** How long it has given no sign of life; 0 while it rests between two turns. */
-  quietMs(): number
 }
 
 /**
@@ -49,30 +45,19 @@ export function loop(options: {
   // cuts the nap short; a plain function, because a worker that is woken for a job is in a hurry
   let wakeUp: (() => void) | undefined
   let isWoken = false
-  let restsUntilMs = 0
-  let beatAtMs = performance.now()
-
-  /** A report that throws must not end the loop: nobody would be left to run it. */
-  function report(error: unknown): void {
-    try {
-      options.onError(error)
-    } catch {}
-  }
 
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       isWoken = false
-      beatAtMs = performance.now()
       let waitMs: number
       try {
         waitMs = await options.turn(signal)
       } catch (error) {
-        report(error)
+        options.onError(error)
         waitMs = options.errorPauseMs ?? 500
       }
       // a wake during the turn must not be lost: what it announces may have come after the turn looked
       if (isWoken || signal.aborted || waitMs <= 0) continue
-      restsUntilMs = performance.now() + waitMs
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, waitMs)
         wakeUp = () => {
@@ -81,7 +66,6 @@ export function loop(options: {
         }
       })
       wakeUp = undefined
-      restsUntilMs = 0
     }
   }
 
@@ -100,12 +84,6 @@ export function loop(options: {
     wake() {
       isWoken = true
       wakeUp?.()
-    },
-    beat() {
-      beatAtMs = performance.now()
-    },
-    quietMs() {
-      return running ? Math.max(0, performance.now() - Math.max(beatAtMs, restsUntilMs)) : 0
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { Fence } from '../job/id.ts'
 import { plainList, textList } from '../store/lists.ts'
-import { eventOf, legal, legalOfMine, raw, sql, statement, target } from '../store/sql.ts'
+import { legal, legalOfMine, raw, sql, statement, target } from '../store/sql.ts'
 import { type Moved, moved } from './settle.sql.ts'
 
 /** When a parked job falls due by itself: never. */
@@ -20,7 +20,7 @@ export const parkJobs = statement<Moved>()(
     set state = ${target('retry')}, session_id = null, deadline_at = null, failures = job.failures + 1, run_at = ${neverAt}
     from mine
     where ${legalOfMine('retry')}
-    returning job.id, job.kind, job.tenant, job.attempt, job.stage, mine.place, mine.error, mine.outcome, job.run_at
+    returning job.id, job.kind, job.tenant, job.attempt, job.stage, mine.place, mine.error, mine.outcome
   ),
   kept as (
     insert into holdfast.parked_outcome (job_id, attempt, session_id, outcome, reason, next_at)
@@ -31,8 +31,7 @@ export const parkJobs = statement<Moved>()(
   ),
   announced as (
     insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
-    select ${eventOf('retry')}, ${target('retry')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage,
-      json_build_object('error', error::json, 'runAt', run_at)
+    select 'job.parked', ${target('retry')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage, json_build_object('error', error::json)
     from back
   )
   select ${moved(p.fences, 'back')}
@@ -67,14 +66,14 @@ export const takeParked = statement<ParkedRow>()(
     (extract(epoch from now() - parked.parked_at) * 1000)::float8 as lost_ms`,
 )
 
-/** Lets a parked job run under its old session for as long as its outcome is written. No row back: it was moved on otherwise. */
-export const unparkJob = statement<{ attempt: number }>()(
+/** Puts a parked attempt back as it was, for as long as it takes to write its outcome. No row back: the job was moved on otherwise. */
+export const unparkJob = statement<{ id: string }>()(
   'job.unpark',
   (p: { id: string; attempt: number; sessionId: number }) => sql`
   update holdfast.live_job as job
-  set state = ${target('claim')}, attempt = job.attempt + 1, session_id = ${p.sessionId}::bigint, deadline_at = now() + interval '1 min'
+  set state = ${target('claim')}, session_id = ${p.sessionId}::bigint, deadline_at = now() + interval '1 min'
   where job.id = ${p.id}::uuid and job.attempt = ${p.attempt} and job.run_at = ${neverAt} and ${legal('claim')}
-  returning job.attempt`,
+  returning job.id`,
 )
 
 /** Forgets a parked outcome: it was written, or nobody needs it any more. */

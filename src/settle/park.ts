@@ -45,7 +45,7 @@ async function writeParked(runner: Runner, row: ParkedRow, outcome: Outcome): Pr
   const [running] = await runner.run(unparkJob, { id, attempt, sessionId })
   await runner.run(forgetParked, { id, attempt })
   if (!running) return 'forgotten'
-  const settlement = { fence: { id, attempt: running.attempt }, outcome } as Settlement
+  const settlement = { fence: { id, attempt }, outcome } as Settlement
   // half a restore may be why it was refused
   await runner.run(removeTwins, { ids: [id] })
   await writeOutcomes(runner, { move: moveKeyOf(outcome), sessionId, same: [settlement] })

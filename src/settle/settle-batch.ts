@@ -1,5 +1,5 @@
 import type { Fence } from '../job/id.ts'
-import { announces, type MoveName } from '../job/machine.ts'
+import { announces } from '../job/machine.ts'
 import { pause } from '../service/service.ts'
 import { runBatch, type Told } from '../store/batch.ts'
 import { isPassing } from '../store/connection.ts'
@@ -77,9 +77,6 @@ function sessionOf(options: SettlerOptions, { sessionId }: Settlement): number {
   return sessionId ?? options.sessionId()
 }
 
-/** Moves that have no name of their own in the law. */
-const announcedAs: Partial<Record<MoveKey, MoveName>> = { fail_optional: 'fail', park: 'retry' }
-
 /** Moves that end a job: their statements read the session from the row, and so can be shared by many. */
 const sharedMoves: ReadonlySet<MoveKey> = new Set(['finish', 'fail', 'fail_optional'])
 
@@ -155,7 +152,7 @@ function wonOf({ count, places }: Moved, size: number): boolean[] {
 async function withEarlier(runner: Runner, move: MoveKey, same: Settlement[], won: boolean[]): Promise<boolean[]> {
   const mine = new Set(same.filter((_, index) => won[index]).map(({ fence }) => keyOf(fence)))
   const fences = same.map(({ fence }) => fence).filter((fence) => !mine.has(keyOf(fence)))
-  const type = announces(announcedAs[move] ?? (move as MoveName)) as string
+  const type = move === 'park' ? 'job.parked' : (announces(move === 'fail_optional' ? 'fail' : move) as string)
   const earlier = new Set((await runner.run(alreadySettled, { fences, type })).map(keyOf))
   return same.map(({ fence }, index) => won[index] === true || earlier.delete(keyOf(fence)))
 }

@@ -217,7 +217,7 @@ function dueLater({ job, facts, config }: JobCase): Next {
 }
 
 function lastError({ facts }: JobCase): string {
-  const data = facts.events.findLast(({ type }) => type === 'job.retried')?.data as
+  const data = facts.events.findLast(({ type }) => type === 'job.retried' || type === 'job.parked')?.data as
     | { error?: { message?: unknown } }
     | null
     | undefined

@@ -1,0 +1,35 @@
+import { sql, statement } from '../store/sql.ts'
+
+/** Makes the database refuse every ending of one kind, as a trigger of somebody else might. */
+export const refuseEndings = statement<never>()(
+  'prove.refuse_endings',
+  () => sql`
+  do $$
+  begin
+    create or replace function holdfast.refuse_ending() returns trigger language plpgsql as $refuse$
+    begin
+      raise exception 'planted: no ending of kind %', new.kind;
+    end $refuse$;
+    create or replace trigger refuse_ending before insert on holdfast.finished_job for each row
+    when (new.kind = 'staged') execute function holdfast.refuse_ending();
+  end $$`,
+)
+
+/** Lets the database accept it again, and the leader try it at once. */
+export const allowEndings = statement<never>()(
+  'prove.allow_endings',
+  () => sql`
+  do $$
+  begin
+    drop trigger if exists refuse_ending on holdfast.finished_job;
+    update holdfast.parked_outcome set next_at = now();
+  end $$`,
+)
+
+/** The jobs that wait with their outcomes. */
+export const parkedJobs = statement<{ job_id: string }>()(
+  'prove.parked_jobs',
+  () => sql`
+  select job_id
+  from holdfast.parked_outcome`,
+)
