@@ -1,14 +1,16 @@
 import { defineJob } from 'holdfast'
-import { describe } from 'vitest'
+import { describe, vi } from 'vitest'
 import { library, moduleOf, run } from './cli/command.ts'
 import { expect, quick, test, until } from './fixtures.ts'
 import { type Harm, makeSabotage } from './processes/sabotage.ts'
 import { startWorker } from './processes/worker.ts'
 
+vi.setConfig({ testTimeout: 90_000 })
+
 const patient = defineJob('patient', { run: () => {} })
 
 /** Quick, and yet with time for a thread to start on a busy machine before a job could be lost. */
-const settings = { ...quick, heartbeatMs: 200, lostAfterMs: 8_000, leaseMs: 20_000, logLevel: 'warn' } as const
+const settings = { ...quick, heartbeatMs: 200, lostAfterMs: 20_000, leaseMs: 60_000, logLevel: 'warn' } as const
 
 describe('a heartbeat thread that dies is named in the log and followed by another', () => {
   const deaths: [harm: Harm, words: RegExp][] = [
@@ -49,7 +51,7 @@ test('a heartbeat thread that hangs is replaced, and the worker goes on under a 
   query,
 }) => {
   const sabotage = await makeSabotage()
-  const short = { ...settings, heartbeatMs: 100, lostAfterMs: 1_000, leaseMs: 30_000, abortMarginMs: 300 }
+  const short = { ...settings, heartbeatMs: 100, lostAfterMs: 3_000, leaseMs: 60_000, abortMarginMs: 300 }
   const worker = await startWorker({ url, ...short }, sabotage.env)
   const { id } = await hf.submit(patient, null)
   await worker.told(({ started }) => started === id)

@@ -2,9 +2,22 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
+import type { Pulse } from '../service/vitals.ts'
 
 /** What a worker process tells its supervisor. */
-export type ChildNews = { news: 'ready'; session: number } | { news: 'failed'; code: string; message: string }
+export type ChildNews =
+  | { news: 'ready'; session: number }
+  | { news: 'failed'; code: string; message: string }
+  | ({ news: 'alive' } & ChildLife)
+
+/** How a worker process is, as it says every second. */
+export interface ChildLife {
+  pulses: Pulse[]
+  /** Whether its session stands. */
+  isHeld: boolean
+  /** How long the handlers that run may still take: so long its event loop may be blocked for a good reason. */
+  allowedMs: number
+}
 
 /** How to start a worker process. */
 export interface ChildOptions {
@@ -22,6 +35,8 @@ export interface Child {
   readonly ready: Promise<void>
   /** Resolves when it is gone, with a few words on how. */
   readonly ended: Promise<string>
+  /** What it last said of itself, and how long ago. Before its first word, that it was started. */
+  life(): ChildLife & { silentMs: number }
   kill(signal: NodeJS.Signals): void
 }
 
@@ -39,8 +54,15 @@ export function startChild({ args, env, onLine }: ChildOptions): Child {
     if (stream) createInterface({ input: stream }).on('line', (line) => onLine?.(pid, line))
   const ended = endOf(child)
   const ready = readinessOf(child, ended)
+  let heardAtMs = performance.now()
+  let said: ChildLife = { pulses: [], isHeld: false, allowedMs: 0 }
+  child.on('message', (news: ChildNews) => {
+    heardAtMs = performance.now()
+    if (news.news === 'alive') said = news
+  })
   ready.catch(() => {}) // whoever started it asks once; later nobody may
-  return { pid, ready, ended, kill: (signal) => void child.kill(signal) }
+  const life = () => ({ ...said, silentMs: Math.round(performance.now() - heardAtMs) })
+  return { pid, ready, ended, life, kill: (signal) => void child.kill(signal) }
 }
 
 function endOf(child: ChildProcess): Promise<string> {

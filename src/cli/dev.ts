@@ -10,6 +10,7 @@ import { type Api, banner } from './dev-words.ts'
 import { knownStages } from './event-lines.ts'
 import { makeFeed } from './feed.ts'
 import { addExamples, addSettings, configOf, isChosen, workSettings } from './flags.ts'
+import { healthOf, startHealth } from './health.ts'
 import { logFor, workerLine } from './log-words.ts'
 import { sampleModule, submitSample } from './sample.ts'
 import { type Ending, listenForEnd } from './signals.ts'
@@ -83,6 +84,8 @@ async function run({ config, module, isPortChosen, closers, ending, hurry }: Run
     news,
   })
   closers.push(() => workers.stop())
+  const health = await startHealth(hf.config, healthOf(hf, workers), (error) => complain(messageOf(error)))
+  closers.push(() => health.stop())
   hurry.now = () => workers.kill()
   const started = workers.start()
   if ((await Promise.race([started.then(() => 'started'), ending.asked.then(() => 'ending')])) === 'ending') {
@@ -130,6 +133,10 @@ const news: SupervisorNews = {
   started: () => {},
   ended: (pid, how, againInMs) =>
     print(paint('yellow', `Worker process ${pid} ${how}; another one starts in ${lengthWords(againInMs)}.`)),
+  stalled: (pid, silentMs) =>
+    print(
+      paint('yellow', `Worker process ${pid} has not turned its event loop for ${lengthWords(silentMs)}; ending it.`),
+    ),
 }
 
 function tellWorkerLine({ config }: Holdfast, pid: number, line: string): void {

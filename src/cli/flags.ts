@@ -8,6 +8,8 @@ export const clientSettings: readonly SettingName[] = ['url', 'dataDir', 'pooled
 export const webhookSettings: readonly SettingName[] = [...clientSettings, 'webhookAllow', 'secretKey']
 /** The settings of a command that submits. */
 export const submitSettings: readonly SettingName[] = [...webhookSettings, 'maxInputBytes', 'crashBudget']
+/** The settings of the probes of a command that runs on. */
+export const healthFlags: readonly SettingName[] = ['healthPort', 'healthHost', 'healthFile', 'livenessMs']
 /** The settings of a command that works. */
 export const workSettings: readonly SettingName[] = settingNames
 

@@ -2,9 +2,11 @@ import type { Command } from 'commander'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { makeLog } from '../engine/log.ts'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { within } from '../service/service.ts'
 import { urlOf } from './client.ts'
 import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
+import { startHealth } from './health.ts'
 import { loadJobs } from './load-jobs.ts'
 import { listenForEnd } from './signals.ts'
 import { complain } from './terminal.ts'
@@ -41,17 +43,30 @@ async function serve(module: string | undefined, flags: Record<string, unknown>)
   const ending = listenForEnd({ hurriedBy: ['SIGINT', 'SIGTERM'], onHurry: () => process.exit(1) })
   // loaded here: other commands should not wait for what only a server needs
   const { makeServing } = await import('../http/serve.ts')
+  let hf: Holdfast | undefined
+  const vital = {
+    pulses: () => hf?.pulses() ?? [],
+    async ready() {
+      if (!hf) throw new HoldfastError('not_running', 'The database was not reached yet.')
+      await hf.ready()
+    },
+  }
   const serving = makeServing({
     config,
     log,
     jobs,
     reach: async () => connect({ ...config, url: await urlOf(config), jobs, log }),
-    onReady: (hf) => void tellKeys(hf).catch(() => {}),
+    onReady: (reached) => {
+      hf = reached
+      tellKeys(reached).catch(() => {})
+    },
   })
   await serving.start()
+  const health = await startHealth(config, vital, (error) => complain(messageOf(error)))
   complain(`Serving at ${serving.url()}, with docs at ${serving.url()}/docs. Ctrl-C stops it.`)
   await ending.asked
   complain('Stopping: requests that wait are answered, streams are ended.')
+  await health.stop()
   const isWhole = await within(longestStopMs, serving.stop())
   complain(
     isWhole

@@ -4,7 +4,7 @@ import type { Holdfast } from '../engine/engine.ts'
 import type { Working } from '../engine/work.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { within } from '../service/service.ts'
-import { type ChildNews, wornOutCode } from './child.ts'
+import { type ChildLife, type ChildNews, wornOutCode } from './child.ts'
 import { codeOf } from './failure.ts'
 import { loadJobs } from './load-jobs.ts'
 
@@ -31,14 +31,21 @@ async function workUnderSupervisor(module: string, flags: { databaseEndsToo?: tr
   process.on('disconnect', () => (flags.databaseEndsToo ? process.exit(1) : ending.abort()))
   // whoever read our lines may be gone; that is no reason to drop jobs
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  const life: { now: () => ChildLife } = { now: () => ({ pulses: [], isHeld: false, allowedMs: 0 }) }
+  // after a handler that blocked this thread, news of others waits behind the timer: hear it before telling
+  const telling = setInterval(() => setImmediate(() => tell({ news: 'alive', ...life.now() })), lifeMs)
   const started = await startWork(module)
-  if (!started) return
-  const failure = await Promise.race([ended, started.working.ended])
-  if (failure) await leave(started.hf, failure)
-  await started.hf.close()
+  if (!started) return clearInterval(telling)
+  const { hf, working } = started
+  life.now = () => ({ pulses: hf.pulses(), isHeld: working.isHeld(), allowedMs: working.allowedMs() })
+  const failure = await Promise.race([ended, working.ended])
+  if (failure) await leave(hf, failure)
+  await hf.close()
   // a handler that ignores its signal would keep the process alive
   process.exit()
 }
+
+const lifeMs = 1_000
 
 // what a failed worker could not put away by then is taken back by its supervisor
 const longestGoodbyeMs = 5_000

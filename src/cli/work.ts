@@ -4,6 +4,7 @@ import { makeLog } from '../engine/log.ts'
 import { messageOf } from '../errors/errors.ts'
 import { withClient } from './client.ts'
 import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
+import { healthOf, startHealth } from './health.ts'
 import { ladderLines } from './ladder-words.ts'
 import { listenForEnd } from './signals.ts'
 import type { SupervisorNews } from './supervisor.ts'
@@ -47,11 +48,14 @@ async function workUntilAsked(hf: Holdfast, module: string): Promise<void> {
       workers.kill()
     },
   })
+  const health = await startHealth(hf.config, healthOf(hf, workers), onTrouble)
+  if (health.url) complain(`Health at ${health.url}/livez and /readyz.`)
   const started = workers.start()
   await Promise.race([started.then(() => tellLadder(hf)), ending.asked])
   await ending.asked
   complain('Stopping: the worker processes finish what they run. A second signal ends them at once.')
   await workers.stop()
+  await health.stop()
   await started.catch(() => {}) // a start that was cut short failed for that reason
   complain('Stopped.')
 }
@@ -69,4 +73,6 @@ const news: SupervisorNews = {
   started: (pid) => complain(`Worker process ${pid} works.`),
   ended: (pid, how, againInMs) =>
     complain(`Worker process ${pid} ${how}; another one starts in ${lengthWords(againInMs)}.`),
+  stalled: (pid, silentMs) =>
+    complain(`Worker process ${pid} has not turned its event loop for ${lengthWords(silentMs)}; ending it.`),
 }

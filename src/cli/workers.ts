@@ -25,6 +25,7 @@ export function makeWorkers({ hf, module, isDatabaseOurs, ...rest }: WorkersOpti
     args: ['work-child', pathOf(module), ...(isDatabaseOurs ? ['--database-ends-too'] : [])],
     env: { ...process.env, ...environmentOf({ ...config, url }), [supervisorVariable]: supervisor },
     processes: config.processes,
+    livenessMs: config.livenessMs,
     patienceMs: config.drainMs + goodbyeMs,
     onChildExit: (pid) => hf.reclaim({ supervisor, pid }),
   })

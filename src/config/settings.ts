@@ -1,3 +1,4 @@
+import { healthSettings } from './health-settings.ts'
 import { httpSettings } from './http-settings.ts'
 import type { Setting } from './setting.ts'
 
@@ -254,6 +255,7 @@ export const settings = {
     about: 'How long webhook deliveries are kept after they ended.',
   },
   ...httpSettings,
+  ...healthSettings,
   logLevel: { type: 'text', default: 'info', about: 'One of fatal, error, warn, info, debug, trace, silent.' },
 } as const satisfies Record<string, Setting>
 
@@ -261,7 +263,9 @@ export const settings = {
 export type SettingName = keyof typeof settings
 
 type ValueOf<S extends Setting> = S['type'] extends 'whole'
-  ? number
+  ? S['default'] extends number
+    ? number
+    : number | undefined
   : S['type'] extends 'flag'
     ? boolean
     : S['type'] extends 'list'

@@ -6,6 +6,7 @@ import { type Known, refuseUnknown } from '../errors/options.ts'
 import { type AnyJob, isJob } from '../job/define.ts'
 import { startEmbedded } from '../store/embedded/embedded.ts'
 import { checkSchema, migrate } from '../store/migrate.ts'
+import { isTransactionPooler, poolerAdvice } from '../store/pooler.ts'
 import { openStore, type Store } from '../store/store.ts'
 import { type Holdfast, makeHoldfast } from './engine.ts'
 import { type Log, makeLog } from './log.ts'
@@ -40,15 +41,19 @@ const knownOptions: Known<ConnectOptions> = {
 export async function connect(options: ConnectOptions): Promise<Holdfast> {
   const { embedded, jobs = [], migrate: wantsMigration, log: givenLog, supervisor, owners = {}, ...given } = options
   refuseUnknown('connect', options, knownOptions)
-  const config = readConfig(given)
+  const asked = readConfig(given)
   checkJobs(jobs)
-  const log = givenLog ?? makeLog(config.logLevel)
-  const server = embedded === undefined && config.url ? undefined : await startServer(config, embedded, log)
-  const url = server?.url ?? (config.url as string)
+  const log = givenLog ?? makeLog(asked.logLevel)
+  const server = embedded === undefined && asked.url ? undefined : await startServer(asked, embedded, log)
+  const url = server?.url ?? (asked.url as string)
+  const onPooler = poolerWarning(log)
   let store: Store | undefined
   try {
     if (wantsMigration ?? server !== undefined) await migrate(url)
-    const access = { url, isPooled: config.pooled, statementTimeoutMs: config.statementTimeoutMs }
+    const isFound = !asked.pooled && !server && (await isTransactionPooler(url))
+    if (isFound) onPooler()
+    const config = isFound ? { ...asked, pooled: true } : asked
+    const access = { url, isPooled: config.pooled, statementTimeoutMs: config.statementTimeoutMs, onPooler }
     store = openStore({ ...access, poolSize: config.poolSize })
     await checkSchema(store)
     return makeHoldfast({
@@ -62,12 +67,26 @@ export async function connect(options: ConnectOptions): Promise<Holdfast> {
       jobs,
       log,
       supervisor: supervisor ?? null,
+      onPooler,
       stopServer: async () => server?.stop(),
     })
   } catch (error) {
     await store?.close()
     await server?.stop()
     throw error
+  }
+}
+
+/** Warns of a pooler that nobody spoke of, once. */
+function poolerWarning(log: Log): () => void {
+  let isTold = false
+  return () => {
+    if (isTold) return
+    isTold = true
+    log.warn(
+      {},
+      `the database URL leads through a transaction pooler, so Holdfast does without prepared names, LISTEN and session locks. ${poolerAdvice}`,
+    )
   }
 }
 

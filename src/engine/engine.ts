@@ -5,6 +5,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { Wakeups } from '../events/wakeups.ts'
 import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
+import { makeVitals, type Pulse, type Vitals } from '../service/vitals.ts'
 import { checkSchema } from '../store/migrate.ts'
 import type { Queryable, Store } from '../store/store.ts'
 import { runnerInside } from '../store/transaction.ts'
@@ -26,7 +27,7 @@ import { type Metrics, makeMetrics } from './metrics.ts'
 import { withKnownOptions } from './options.ts'
 import { pauseQueue, stateOf } from './read.sql.ts'
 import { makeReads, type Reads } from './reads.ts'
-import { makeEngineReaper, reclaimChild } from './reap.ts'
+import { makeEngineReaper, type Reaping, reclaimChild } from './reap.ts'
 import { makeEngineRemote } from './remote.ts'
 import { Results } from './results.ts'
 import { makeRunning } from './running.ts'
@@ -89,6 +90,8 @@ export interface Holdfast extends Reads {
   audit(options?: HowToAudit): Promise<Audit>
   /** Answers if the database does and has the schema that this program knows; throws what is wrong otherwise. */
   ready(): Promise<void>
+  /** What has to turn in this process, and how long each has not: one beyond its limit has stalled. Asks the database nothing. */
+  pulses(): Pulse[]
   /** What this process counted, and what the database tells of queues, sessions, groups and deliveries, in the text format of Prometheus. */
   metrics(): Promise<string>
   /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
@@ -111,26 +114,24 @@ export interface EngineParts {
   log: Log
   jobLog: JobLog
   supervisor: string | null
+  onPooler: () => void
   metrics: Metrics
   wakeups: Wakeups
+  vitals: Vitals
   deliverer: Deliverer
   stopServer: () => Promise<void>
-}
-
-/** A reaper that runs. */
-export interface Reaping {
-  /** The term in which it leads at this moment; null if another process leads. */
-  term(): number | null
-  stop(): Promise<void>
 }
 
 /** One of many jobs to submit, as it was given. */
 type Given = { job: AnyJob; input: unknown } & SubmitOptions
 
 /** Makes Holdfast of its parts: the one place where adapters meet rooms. */
-export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'deliverer' | 'jobLog'>): Holdfast {
-  const jobLog = makeJobLog(given.log)
-  const shared = { ...given, jobLog, metrics: makeMetrics('process', 'database'), wakeups: makeEngineWakeups(given) }
+export function makeHoldfast(
+  given: Omit<EngineParts, 'metrics' | 'wakeups' | 'vitals' | 'deliverer' | 'jobLog'>,
+): Holdfast {
+  const made = { jobLog: makeJobLog(given.log), vitals: makeVitals(), metrics: makeMetrics('process', 'database') }
+  const shared = { ...given, ...made, wakeups: makeEngineWakeups(given) }
+  const { jobLog, vitals } = made
   const deliverer = makeDeliverer(shared, shared.wakeups)
   const parts: EngineParts = { ...shared, deliverer }
   const { store, config, log } = parts
@@ -288,6 +289,7 @@ export function makeHoldfast(given: Omit<EngineParts, 'metrics' | 'wakeups' | 'd
     audit: (options) => audit(store, auditOptionsOf(config, options)),
     reclaim: (child) => reclaimChild(parts, child),
     ready: () => checkSchema(store),
+    pulses: vitals.pulses,
     metrics: makeScrape(parts.metrics, { reads, events, webhooks }),
     close: () => {
       closing ??= close()

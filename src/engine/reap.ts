@@ -8,6 +8,7 @@ import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
 import { forgetDeliveries } from '../webhooks/deliveries.sql.ts'
 import { forgetSnapshots } from '../why/facts.sql.ts'
 import type { EngineParts } from './engine.ts'
+import { patientMs } from './patience.ts'
 import { tellTrouble } from './trouble.ts'
 
 /** Makes the reaper of an engine: it leads, or waits to. */
@@ -25,7 +26,36 @@ export function makeEngineReaper(parts: EngineParts): Reaper {
     ],
     news: outsideNews(parts),
   }
-  return makeReaper({ store, config, news: reaperNews(parts), outside })
+  return watched(parts, makeReaper({ store, config, news: reaperNews(parts), outside }))
+}
+
+/** The same reaper, whose loops are watched while it runs. */
+function watched(parts: EngineParts, reaper: Reaper): Reaper {
+  const { vitals } = parts
+  let watching: (() => void)[] = []
+  return {
+    ...reaper,
+    async start() {
+      await reaper.start()
+      if (watching.length > 0) return
+      watching = [
+        vitals.watch('sweep loop', patientMs(parts), () => reaper.quiet().sweeps),
+        vitals.watch('leader loop', patientMs(parts), () => reaper.quiet().leads),
+      ]
+    },
+    stop() {
+      for (const unwatch of watching) unwatch()
+      watching = []
+      return reaper.stop()
+    },
+  }
+}
+
+/** A reaper that runs. */
+export interface Reaping {
+  /** The term in which it leads at this moment; null if another process leads. */
+  term(): number | null
+  stop(): Promise<void>
 }
 
 const batch = 500

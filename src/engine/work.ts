@@ -5,9 +5,10 @@ import type { JobId } from '../job/id.ts'
 import { isEnding } from '../job/machine.ts'
 import { boundOf, ladder } from '../reaper/bound.ts'
 import type { Service } from '../service/service.ts'
-import { makeWorker, type WorkerNews } from '../worker/worker.ts'
+import { makeWorker, type Worker, type WorkerNews } from '../worker/worker.ts'
 import type { EngineParts } from './engine.ts'
 import { tellOutcome } from './job-log.ts'
+import { patientMs } from './patience.ts'
 import { makeEngineReaper } from './reap.ts'
 import { tellTrouble } from './trouble.ts'
 
@@ -23,6 +24,10 @@ export interface WorkOptions {
 export interface Working {
   /** The session of this worker. */
   sessionId(): number
+  /** Whether its lease certainly stands, so that it may claim. */
+  isHeld(): boolean
+  /** How long the handlers that run may still take, by their time-outs; 0 if none runs. */
+  allowedMs(): number
   /** Claims no more, lets handlers finish within their grace, gives back the rest. */
   stop(): Promise<void>
   /**
@@ -55,6 +60,7 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
     news: { ...workerNews(parts, onEnded), failed, wornOut },
   })
   const reaper = makeEngineReaper(parts)
+  let unwatch = () => {}
   let stopping: Promise<void> | undefined
   let end: (error?: HoldfastError) => void = () => {}
   const ended = new Promise<HoldfastError | undefined>((resolve) => {
@@ -66,6 +72,7 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
     log.error({ err: error }, 'the worker has failed; it stops, and its reaper with it')
     metrics.add('holdfast_worker_failures_total')
     end(error)
+    unwatch()
     stopping ??= Promise.all([reaper.stop(), worker.halt()]).then(() => {})
     stopping.catch((err) => log.error({ err }, 'the failed worker could not stop in good order'))
   }
@@ -81,8 +88,11 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
 
   return {
     sessionId: worker.sessionId,
+    isHeld: worker.isHeld,
+    allowedMs: worker.allowedMs,
     ended,
     async start() {
+      unwatch = watchWorker(parts, worker)
       await worker.start()
       if (stopping) throw new HoldfastError('not_running', 'The worker was stopped while it started.')
       await reaper.start()
@@ -91,6 +101,7 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
       log.info(facts, 'works; a lost job moves again within the bound')
     },
     stop() {
+      unwatch()
       // the reaper outlives the drain: a long last job must not leave the clockwork to chance
       stopping ??= worker.stop().then(() => reaper.stop())
       stopping.then(
@@ -102,7 +113,22 @@ export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: O
   }
 }
 
-function workerNews({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): Omit<WorkerNews, 'failed' | 'wornOut'> {
+function watchWorker(parts: EngineParts, worker: Worker): () => void {
+  const { vitals, config } = parts
+  const watched = [
+    vitals.watch('claim loop', patientMs(parts), () => worker.quiet().claims),
+    vitals.watch('watch loop', patientMs(parts), () => worker.quiet().watches),
+    vitals.watch('heartbeat thread', config.livenessMs, () => worker.quiet().heartbeat),
+  ]
+  return () => {
+    for (const unwatch of watched) unwatch()
+  }
+}
+
+function workerNews(
+  { log, jobLog, metrics, onPooler }: EngineParts,
+  onEnded: OnEnded,
+): Omit<WorkerNews, 'failed' | 'wornOut'> {
   return {
     settled(attempt, outcome) {
       const { fence, job, stage } = attempt
@@ -121,6 +147,7 @@ function workerNews({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): Om
       metrics.add('holdfast_lease_doubts_total')
       log.warn({}, 'the lease could not be confirmed in time; all attempts were aborted')
     },
+    pooled: onPooler,
     threadDied(why) {
       metrics.add('holdfast_heartbeat_deaths_total')
       log.error({ reason: why }, 'the heartbeat thread died; another one takes over')

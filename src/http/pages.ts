@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { version } from '../engine/work.ts'
 import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
+import { stalledOf } from '../service/vitals.ts'
 import type { Ask } from './ask.ts'
 import { mustHave } from './caller.ts'
 import { docsPage } from './docs-page.ts'
@@ -19,8 +20,10 @@ export function makePages(door: Door, document: object): Record<string, (request
     '/openapi.json': async (request) => answerTag(request, tagged),
     '/docs': async () => plain('text/html; charset=utf-8', html),
     async '/livez'() {
-      const isLive = loop.isBeating()
-      return json(isLive ? 200 : 503, { isLive, loopDelayMs: loop.delayMs() })
+      // of the reaper beside the API, too: a server that lives and does not sweep leaves remote workers without recovery
+      const stalled = stalledOf(engineOf(door)?.pulses() ?? [])
+      const isLive = loop.isBeating() && stalled.length === 0
+      return json(isLive ? 200 : 503, { isLive, loopDelayMs: loop.delayMs(), stalled })
     },
     async '/readyz'() {
       const now = door.stopping.aborted ? stops : await ready()

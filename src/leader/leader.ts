@@ -10,7 +10,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { type Loop, loop, type Service } from '../service/service.ts'
-import type { Runner } from '../store/store.ts'
+import { type Runner, tellingRunner } from '../store/store.ts'
 import { acquireLead, releaseLead, renewLead } from './leader.sql.ts'
 
 /** A candidate, which leads at times. */
@@ -19,6 +19,8 @@ export interface Leader extends Service {
   term(): number | null
   /** Notes that a sweep of this term is done; the next renewal writes it down. */
   swept(sweepMs: number): void
+  /** How long its loop has given no sign of life. */
+  quietMs(): number
 }
 
 /** What a candidate needs. */
@@ -35,7 +37,8 @@ const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
 
 /** Makes a candidate. */
 export function makeLeader(options: LeaderOptions): Leader {
-  const { store, leaseMs } = options
+  const { leaseMs } = options
+  const store = tellingRunner(options.store, () => clock.beat())
   const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
   // a lease is trusted for all but its last tenth: time enough for a statement that was just sent
   const trustMs = leaseMs * 0.9
@@ -89,6 +92,7 @@ export function makeLeader(options: LeaderOptions): Leader {
 
   return {
     term,
+    quietMs: () => clock.quietMs(),
     start: () => clock.start(),
     async stop() {
       await clock.stop()

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
 import { makeLeader } from '../leader/leader.ts'
 import { loop, type Service } from '../service/service.ts'
-import type { Runner } from '../store/store.ts'
+import { type Runner, tellingRunner } from '../store/store.ts'
 import { type Duty, type DutyReport, makeDuties } from './duties.ts'
 
 /** What happens in a reaper, for whoever logs and counts. */
@@ -28,8 +28,10 @@ export interface Sweep {
 export interface Reaper extends Service {
   /** The term it leads in at this moment; null if it does not. */
   term(): number | null
-  /** When its loop last turned, by the wall clock: its liveness, whatever the database does. */
+  /** When its loop last turned, by the wall clock. */
   beatAt(): Date
+  /** How long each of its loops has given no sign of life: its liveness, whatever the database does. */
+  quiet(): { sweeps: number; leads: number }
 }
 
 /** Duties that ask other systems, and who hears of them. */
@@ -43,12 +45,13 @@ export interface Outside {
  * loop of its own: the bound within which jobs move again must not depend on anybody else.
  */
 export function makeReaper(options: { store: Runner; config: Config; news: ReaperNews; outside?: Outside }): Reaper {
-  const { store, config, news, outside } = options
+  const { config, news, outside } = options
+  const store = tellingRunner(options.store, () => sweeper.beat())
   const lastRunMs = new Map<Duty, number>()
   const duties = makeDuties()
   let beatAt = new Date()
   const leader = makeLeader({
-    store,
+    store: options.store,
     leaseMs: config.leaderLeaseMs,
     renewMs: config.leaderRenewMs,
     onElected: (term) => {
@@ -93,7 +96,7 @@ export function makeReaper(options: { store: Runner; config: Config; news: Reape
       async turn(signal) {
         if (leader.term() === null) return config.sweepMs
         await runSweep(
-          store,
+          options.store,
           [duty],
           (outside as Outside).news,
           () => leader.term() !== null && !signal.aborted,
@@ -109,6 +112,7 @@ export function makeReaper(options: { store: Runner; config: Config; news: Reape
   return {
     term: leader.term,
     beatAt: () => beatAt,
+    quiet: () => ({ sweeps: sweeper.quietMs(), leads: leader.quietMs() }),
     async start() {
       await leader.start()
       for (const one of [sweeper, ...askers]) await one.start()

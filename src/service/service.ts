@@ -29,6 +29,10 @@ export async function within(ms: number, awaited: Promise<unknown>): Promise<boo
 /** A loop that runs `turn` again and again until stopped; `wake` cuts the wait between two turns short. */
 export interface Loop extends Service {
   wake(): void
+  /** A sign of life from within a turn that takes long for a good reason. */
+  beat(): void
+  /** How long it has given no sign of life; 0 while it rests between two turns. */
+  quietMs(): number
 }
 
 /**
@@ -45,19 +49,30 @@ export function loop(options: {
   // cuts the nap short; a plain function, because a worker that is woken for a job is in a hurry
   let wakeUp: (() => void) | undefined
   let isWoken = false
+  let restsUntilMs = 0
+  let beatAtMs = performance.now()
+
+  /** A report that throws must not end the loop: nobody would be left to run it. */
+  function report(error: unknown): void {
+    try {
+      options.onError(error)
+    } catch {}
+  }
 
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       isWoken = false
+      beatAtMs = performance.now()
       let waitMs: number
       try {
         waitMs = await options.turn(signal)
       } catch (error) {
-        options.onError(error)
+        report(error)
         waitMs = options.errorPauseMs ?? 500
       }
       // a wake during the turn must not be lost: what it announces may have come after the turn looked
       if (isWoken || signal.aborted || waitMs <= 0) continue
+      restsUntilMs = performance.now() + waitMs
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, waitMs)
         wakeUp = () => {
@@ -66,6 +81,7 @@ export function loop(options: {
         }
       })
       wakeUp = undefined
+      restsUntilMs = 0
     }
   }
 
@@ -84,6 +100,12 @@ export function loop(options: {
     wake() {
       isWoken = true
       wakeUp?.()
+    },
+    beat() {
+      beatAtMs = performance.now()
+    },
+    quietMs() {
+      return running ? Math.max(0, performance.now() - Math.max(beatAtMs, restsUntilMs)) : 0
     },
   }
 }

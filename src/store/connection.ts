@@ -95,6 +95,11 @@ export function isTaken(error: unknown, constraint: string): boolean {
   return details(error).code === '23505' && (cause as { constraint?: unknown } | null)?.constraint === constraint
 }
 
+/** Whether a prepared name is unknown to the backend, or was given there by somebody else: what a transaction pooler does to names. */
+export function isLostName(error: unknown): boolean {
+  return /^(26000|42P05)$/.test(details(error).code ?? '')
+}
+
 /** Whether an error says nothing against the statement itself: the wire broke, or the server lacks a lock, time, space or memory for a while. */
 export function isPassing(error: unknown): boolean {
   return isConnectionError(error) || isHeldUp(error) || isOutOfResources(error)

@@ -6,6 +6,7 @@ import { connectionOptions } from './connection.ts'
 import { describe } from './describe.ts'
 import { layGuards } from './guard.sql.ts'
 import { appliedMigrations, layLedger, migrationLock, recordMigration, serverVersion } from './migrate.sql.ts'
+import { isTransactionPooler } from './pooler.ts'
 import { type Runner, runnerIn, type Store } from './store.ts'
 
 /** One numbered file of migrations/. */
@@ -50,6 +51,7 @@ export async function migrate(url: string): Promise<string[]> {
     client = new pg.Client(connectionOptions(url))
     client.on('error', () => {})
     await client.connect()
+    if (await isTransactionPooler(url)) refusePooler()
     const runner = runnerIn(client)
     await checkServer(runner)
     // the lock goes with the connection: unlocking by hand would fail in the transaction that a bad migration has broken
@@ -60,6 +62,13 @@ export async function migrate(url: string): Promise<string[]> {
   } finally {
     await client?.end().catch(() => {})
   }
+}
+
+function refusePooler(): never {
+  throw new HoldfastError(
+    'database_unsupported',
+    'The database URL leads through a transaction pooler, where the lock that lets one migration through at a time does not hold. Run `holdfast migrate` against the server itself, or through a pooler in session mode.',
+  )
 }
 
 async function applyMissing(client: pg.Client, runner: Runner): Promise<string[]> {

@@ -1,8 +1,9 @@
 import pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
 import { answered, type Bounded, isCancelPending } from './answer.ts'
-import { connectionOptions, drop, isConnectionError, isRetryable } from './connection.ts'
+import { connectionOptions, drop, isConnectionError, isLostName, isRetryable } from './connection.ts'
 import { describe } from './describe.ts'
+import { type Lender, makeLender } from './lend.ts'
 import { type Statement, textOf } from './sql.ts'
 
 /** Runs statements: on a connection of the pool, inside one transaction, or inside a transaction that the caller owns. */
@@ -47,6 +48,8 @@ export interface Access {
   /** Whether the URL leads through a transaction pooler, where named statements and session state do not last. */
   isPooled: boolean
   statementTimeoutMs: number
+  /** Called when a prepared name turns out to belong to another backend: the URL does lead through a pooler. */
+  onPooler?: () => void
 }
 
 /** A connection that hangs up if it is not let in: `pg` would leave it open, and a server waits a minute for a password. */
@@ -71,16 +74,30 @@ export function openStore(access: Access): Store {
     ...connectionOptions(access.url),
     Client: PoolClient,
     max: access.poolSize,
-    idleTimeoutMillis: 30_000,
+    idleTimeoutMillis: 10_000,
   })
   // an idle connection that breaks is replaced when next needed; without a listener it would end the process
   pool.on('error', () => {})
-  const isNamed = !access.isPooled
+  const lender = makeLender(pool, access.poolSize)
+  let isNamed = !access.isPooled
   const { statementTimeoutMs } = access
   const boundsOf = (answerMs: number): Bounded => ({
     answerMs: Math.min(answerMs, statementTimeoutMs),
     dropMs: statementTimeoutMs,
   })
+
+  /** A name that is unknown to the backend, or taken there, was refused before anything was done: without names it can be run again. */
+  async function withoutNames<T>(run: () => Promise<T>): Promise<T> {
+    try {
+      return await run()
+    } catch (error) {
+      if (!isLostName(error)) throw error
+      if (isNamed) access.onPooler?.()
+      isNamed = false
+      return run()
+    }
+  }
+
   const underWay = new Set<Promise<unknown>>()
   let closing: Promise<void> | undefined
 
@@ -94,6 +111,8 @@ export function openStore(access: Access): Store {
     return carried
   }
 
+  const attempt = <T>(run: () => Promise<T>) => again(() => withoutNames(run))
+
   async function close(): Promise<void> {
     while (underWay.size > 0) await Promise.allSettled(underWay)
     await pool.end()
@@ -102,12 +121,12 @@ export function openStore(access: Access): Store {
   return {
     run: (statement, params, answerMs = statementTimeoutMs) =>
       carry(() =>
-        again(() =>
-          onClient(pool, (client) => answered(client, runOn(client, statement, params, isNamed), boundsOf(answerMs))),
+        attempt(() =>
+          onClient(lender, (client) => answered(client, runOn(client, statement, params, isNamed), boundsOf(answerMs))),
         ),
       ),
     transaction: (work, { lockMs, answerMs = statementTimeoutMs } = {}) =>
-      carry(() => again(() => inTransaction(pool, work, { isNamed, lockMs, bounded: boundsOf(answerMs) }))),
+      carry(() => attempt(() => inTransaction(lender, work, { isNamed, lockMs, bounded: boundsOf(answerMs) }))),
     close: () => {
       closing ??= close()
       return closing
@@ -125,6 +144,18 @@ async function again<T>(run: () => Promise<T>, tries = 1): Promise<T> {
     if (tries === mostTries || !isRetryable(error)) throw error
     return again(run, tries + 1)
   }
+}
+
+/** The same runner, which tells before and after each statement: whoever waits for the database statement by statement is alive. */
+export function tellingRunner<R extends Runner | Store>(runner: R, tell: () => void): R {
+  const run: Runner['run'] = (statement, params, answerMs) => {
+    tell()
+    return runner.run(statement, params, answerMs).finally(tell)
+  }
+  if (!('transaction' in runner)) return { ...runner, run }
+  const transaction: Store['transaction'] = (work, bounds) =>
+    runner.transaction((inner) => work(tellingRunner(inner, tell)), bounds)
+  return { ...runner, run, transaction }
 }
 
 /** A runner inside a transaction that the caller owns, begins and ends. */
@@ -149,8 +180,8 @@ async function runOn<P, Row>(
 }
 
 /** Lends a connection. It is kept whatever the statement comes to, unless it broke, or a cancel may still be on its way to it. */
-async function onClient<T>(pool: pg.Pool, use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect()
+async function onClient<T>(lender: Lender, use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await lender.take()
   // while it is ours the pool does not listen, and a connection that breaks unheard would end the process
   const unheard = () => {}
   client.on('error', unheard)
@@ -162,7 +193,7 @@ async function onClient<T>(pool: pg.Pool, use: (client: pg.PoolClient) => Promis
     throw error
   } finally {
     client.off('error', unheard)
-    client.release(isUnfit || isSpoilt(client))
+    lender.giveBack(client, isUnfit || isSpoilt(client))
   }
 }
 
@@ -173,11 +204,11 @@ interface Opened {
 }
 
 function inTransaction<T>(
-  pool: pg.Pool,
+  lender: Lender,
   work: (runner: Runner) => Promise<T>,
   { isNamed, lockMs, bounded }: Opened,
 ): Promise<T> {
-  return onClient(pool, async (client) => {
+  return onClient(lender, async (client) => {
     const say = (text: string) => answered(client, client.query(text), { ...bounded, answerMs: bounded.dropMs })
     try {
       await say(lockMs === undefined ? 'begin' : `begin; set local lock_timeout = ${Math.ceil(lockMs)}`)

@@ -4,7 +4,7 @@ import type { Fence } from '../job/id.ts'
 import { type Loop, loop } from '../service/service.ts'
 import { releaseJobs } from '../settle/settle.sql.ts'
 import { runBatch } from '../store/batch.ts'
-import type { Store } from '../store/store.ts'
+import { type Store, tellingRunner } from '../store/store.ts'
 import { claimJobs, claimSuspects, nextDue, unheldAttempts } from './claim.sql.ts'
 import type { Hands } from './hands.ts'
 import { deadlinesOf, type Lane, rotated } from './lanes.ts'
@@ -38,7 +38,8 @@ const suspectEveryMs = 500
 
 /** Makes the claimer of a worker. */
 export function makeClaimer(options: ClaimerOptions): Claimer {
-  const { store, config, lanes, session, hands, pace } = options
+  const { config, lanes, session, hands, pace } = options
+  const store = tellingRunner(options.store, () => looking.beat())
   const deadlinesMs = deadlinesOf(options.jobs, config)
   let isHungry = true
   let isWakeWanted = false

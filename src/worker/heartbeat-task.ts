@@ -25,6 +25,8 @@ export type HeartbeatNews =
   | { news: 'opened'; id: number; sentAtMs: number }
   | { news: 'confirmed'; id: number; sentAtMs: number }
   | { news: 'cut' }
+  /** One connection had two backends: there is a transaction pooler, so the lock is worth nothing. */
+  | { news: 'pooled' }
   | { news: 'ended'; id: number }
   | { news: 'trouble'; code: ErrorCode | null; message: string }
   | { news: 'closed' }

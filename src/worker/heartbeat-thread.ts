@@ -20,6 +20,8 @@ const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
 
 let sessionId = task.sessionId ?? undefined
 let isStopping = false
+let isPooled = task.isPooled
+let backend: number | undefined
 let wake: () => void = () => {}
 let unresponsive: UnresponsiveHandler[] = []
 
@@ -49,6 +51,7 @@ async function liveOn(client: pg.Client): Promise<void> {
     client.once('error', reject).once('end', () => reject(new Error('Connection terminated'))),
   )
   broken.catch(() => wake())
+  backend = undefined
   let isLocked = false
   while (!isStopping) {
     const startedAtMs = monotonicMs()
@@ -69,7 +72,7 @@ async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
     tell({ news: 'opened', id: sessionId, sentAtMs })
     wasLocked = false
   }
-  const isLocked = wasLocked || (!task.isPooled && (await takeLock(runner, sessionId)))
+  const isLocked = !isPooled && (wasLocked || (await takeLock(runner, sessionId)))
   const sentAtMs = monotonicMs()
   const [confirmed] = await runner.run(beat, {
     id: sessionId,
@@ -80,6 +83,7 @@ async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
   })
   if (confirmed) {
     tell({ news: 'confirmed', id: sessionId, sentAtMs })
+    noteBackend(confirmed.backend)
     return isLocked
   }
   tell({ news: 'ended', id: sessionId })
@@ -92,12 +96,22 @@ async function takeLock(runner: Runner, id: number): Promise<boolean> {
   tell({ news: 'turned' })
   const [lock] = await runner.run(lockSession, { id })
   tell({ news: 'turned' })
+  if (lock) noteBackend(lock.backend)
   return lock?.is_locked === true
 }
 
 function troubleOf(error: unknown): HeartbeatNews {
   const told = describe(error, task.url, connectMs)
   return { news: 'trouble', code: told instanceof HoldfastError ? told.code : null, message: messageOf(told) }
+}
+
+/** A connection to the server itself keeps its backend. With another one the lock has stayed behind, so only the lease counts from here on. */
+function noteBackend(now: number): void {
+  if (!isPooled && backend !== undefined && backend !== now) {
+    isPooled = true
+    tell({ news: 'pooled' })
+  }
+  backend = now
 }
 
 async function main(): Promise<void> {
@@ -117,7 +131,7 @@ async function main(): Promise<void> {
     try {
       await client.connect()
       failures = 0
-      holdsLock = !task.isPooled
+      holdsLock = !isPooled
       await liveOn(client)
     } catch (error) {
       failures += 1

@@ -57,11 +57,12 @@ export class Heartbeat {
 
   /** How long no thread has given a sign of life. */
   quietMs(): number {
-    return performance.now() - this.#newsAtMs
+    return this.#watch ? performance.now() - this.#newsAtMs : 0
   }
 
   start(): void {
     if (this.#thread || this.#isStopping) return
+    this.#newsAtMs = performance.now()
     this.#watch ??= setInterval(() => this.#look(), this.#silenceMs / looksPerSilence)
     this.#begin()
   }

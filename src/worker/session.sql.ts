@@ -33,10 +33,10 @@ export const openSession = statement<{ id: number; lease_until: Date }>()(
 )
 
 /** Takes the session's lock on this connection; it goes when the connection goes. */
-export const lockSession = statement<{ is_locked: boolean }>()(
+export const lockSession = statement<{ is_locked: boolean; backend: number }>()(
   'session.lock',
   (p: { id: number }) => sql`
-  select pg_try_advisory_lock(${sessionLockClass}::int, ${p.id}::int) as is_locked`,
+  select pg_try_advisory_lock(${sessionLockClass}::int, ${p.id}::int) as is_locked, pg_backend_pid() as backend`,
 )
 
 /** A heartbeat: the renewal of the lease, and how the process is. */
@@ -49,8 +49,8 @@ export interface Beat {
   unresponsive?: UnresponsiveHandler[]
 }
 
-/** Renews the lease. No row back: the session was ended, and all its attempts were given away. */
-export const beat = statement<{ id: number; lease_until: Date }>()(
+/** Renews the lease, and names the backend that did. No row back: the session was ended, and all its attempts were given away. */
+export const beat = statement<{ id: number; lease_until: Date; backend: number }>()(
   'session.beat',
   ({ vitals = freshVitals, unresponsive = [], ...p }: Beat) => sql`
   update holdfast.session
@@ -60,7 +60,7 @@ export const beat = statement<{ id: number; lease_until: Date }>()(
     unresponsive = ${vitals.unresponsive}::int,
     unresponsive_handlers = ${unresponsive.length === 0 ? null : JSON.stringify(unresponsive)}::json
   where id = ${p.id} and ended_at is null
-  returning id, lease_until`,
+  returning id, lease_until, pg_backend_pid() as backend`,
 )
 
 /** Ends a session that holds nothing any more. */

@@ -46,6 +46,8 @@ export interface SessionOptions {
   onTrouble: (error: Error) => void
   /** A heartbeat thread was started; it has to be shown what is to be shown. */
   onThreadStarted: () => void
+  /** The URL leads through a transaction pooler, although nobody said so. */
+  onPooled: () => void
   /** The heartbeat thread died; another one follows. */
   onThreadDied: (why: string) => void
   /** There is no heartbeat any more, and there will be none: this worker has to end. */
@@ -116,6 +118,12 @@ export function makeSession(options: SessionOptions): Session {
       firstHeld?.()
     }
     if (news.news === 'cut') cut()
+    if (news.news === 'pooled') {
+      // until the next heartbeat says that there is no lock, its loss could shorten the lease
+      cut()
+      task.isPooled = true
+      options.onPooled()
+    }
     if (news.news === 'ended') {
       openedId = null
       options.onRefused()
@@ -124,15 +132,16 @@ export function makeSession(options: SessionOptions): Session {
     if (news.news === 'trouble') options.onTrouble(errorOf(news))
   }
 
+  const task = {
+    url: options.url,
+    isPooled: options.isPooled,
+    heartbeatMs: config.heartbeatMs,
+    abortMarginMs: config.abortMarginMs,
+    facts: { ...options.facts, leaseMs: config.leaseMs, lostAfterMs: config.lostAfterMs },
+    vitals: options.vitals,
+  }
   const heartbeat = new Heartbeat({
-    task: {
-      url: options.url,
-      isPooled: options.isPooled,
-      heartbeatMs: config.heartbeatMs,
-      abortMarginMs: config.abortMarginMs,
-      facts: { ...options.facts, leaseMs: config.leaseMs, lostAfterMs: config.lostAfterMs },
-      vitals: options.vitals,
-    },
+    task,
     sessionId: () => openedId,
     onNews: hear,
     onStarted: options.onThreadStarted,

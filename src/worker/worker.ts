@@ -31,6 +31,8 @@ export interface WorkerNews {
   refused(fences: Fence[], write: string): void
   /** The lease is in doubt: all attempts were aborted. */
   doubted(): void
+  /** The URL leads through a transaction pooler, although nobody said so. */
+  pooled(): void
   /** The heartbeat thread died; another one follows. */
   threadDied(why: string): void
   /** Too many handlers ignore their signal. Whoever owns this worker has to stop it, and to see to it that its process is replaced. */
@@ -65,6 +67,12 @@ export interface Worker extends Service {
   running(): number
   /** Stops without letting handlers finish: for a worker that has lost its session for good. */
   halt(): Promise<void>
+  /** Whether its lease certainly stands. */
+  isHeld(): boolean
+  /** How long each of its loops has given no sign of life, whatever the database does. */
+  quiet(): { claims: number; watches: number; heartbeat: number }
+  /** How long the handlers that run may still take, by their time-outs; 0 if none runs. */
+  allowedMs(): number
 }
 
 /** How many handlers that ignore their signal are told of by name. */
@@ -80,6 +88,7 @@ export function makeWorker(options: WorkerOptions): Worker {
   const pace = makePace()
   const givenUp = new AbortController()
   const vitals = vitalsMemory()
+  let isDeaf = options.isPooled
 
   const session = makeSession({
     url: options.url,
@@ -107,6 +116,12 @@ export function makeWorker(options: WorkerOptions): Worker {
     },
     onTrouble: (error) => news.trouble(error, 'heartbeat'),
     onThreadStarted: showUnresponsive,
+    onPooled: () => {
+      // what listens through a pooler hears nothing, and would keep us from polling often
+      isDeaf = true
+      news.pooled()
+      void bus.stop()
+    },
     onThreadDied: news.threadDied,
     onFailed: news.failed,
   })
@@ -184,7 +199,7 @@ export function makeWorker(options: WorkerOptions): Worker {
     session,
     hands,
     pace,
-    isBusConnected: bus.isConnected,
+    isBusConnected: () => bus.isConnected() && !isDeaf,
     onTrouble: news.trouble,
   })
   let ticker: NodeJS.Timeout | undefined
@@ -216,7 +231,7 @@ export function makeWorker(options: WorkerOptions): Worker {
     await register(store, config, options.jobs)
     if (stopping) throw new HoldfastError('not_running', 'The worker was stopped while it started.')
     await session.start()
-    await Promise.all([options.isPooled ? undefined : bus.start(), reports.start(), watcher.start(), claimer.start()])
+    await Promise.all([isDeaf ? undefined : bus.start(), reports.start(), watcher.start(), claimer.start()])
   }
 
   /** Claims no more, lets handlers finish within their grace, gives back the rest, and only then lets go of the lease. */
@@ -250,7 +265,14 @@ export function makeWorker(options: WorkerOptions): Worker {
       return stopping
     },
     sessionId: session.id,
+    isHeld: session.isHeld,
     running: () => hands.running,
+    quiet: () => ({ claims: claimer.quietMs(), watches: watcher.quietMs(), heartbeat: session.quietMs() }),
+    allowedMs: () => {
+      const nowMs = performance.now()
+      const left = hands.runningFor(0).map(({ startedAtMs, allowance }) => startedAtMs + allowance.timeoutMs - nowMs)
+      return left.length === 0 ? 0 : Math.max(0, ...left) + config.timeoutGraceMs
+    },
   }
 }
 

@@ -9,7 +9,7 @@ const harms = {
   reject: () => void Promise.reject(new Error('sabotaged')),
   exhaust: () => {
     const kept = []
-    for (;;) kept.push(new Array(100_000).fill(Math.random()))
+    for (;;) kept.push(new Array(1_000_000).fill(Math.random()))
   },
   exit: () => process.exit(0),
   hang: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0),

@@ -1,0 +1,140 @@
+/**
+ * What probes ask a process that runs on. Alive means that its loops turn, and nothing else: to start a process anew mends no database.
+ * Ready means that it can do its work at this moment.
+ */
+import { once } from 'node:events'
+import { rename, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Config } from '../config/config.ts'
+import { flagOf } from '../config/settings.ts'
+import type { Holdfast } from '../engine/engine.ts'
+import { errorCodes, HoldfastError, messageOf } from '../errors/errors.ts'
+import { loop, within } from '../service/service.ts'
+import { type Pulse, stalledOf } from '../service/vitals.ts'
+import type { Supervisor } from './supervisor.ts'
+
+/** What a process says of itself. */
+export interface Vital {
+  pulses(): Pulse[]
+  /** Throws what is missing. */
+  ready(): Promise<void>
+}
+
+/** A process whose health can be asked for. */
+export interface Health {
+  /** Where its port is; undefined if it has none. */
+  readonly url: string | undefined
+  stop(): Promise<void>
+}
+
+/** The health of a process that supervises workers. */
+export function healthOf(hf: Holdfast, workers: Supervisor): Vital {
+  return {
+    pulses: () => [...hf.pulses(), ...workers.pulses()],
+    async ready() {
+      await hf.ready()
+      if (!workers.areHeld()) throw new HoldfastError('not_running', 'A worker process holds no session.')
+    },
+  }
+}
+
+/** Opens the port and keeps the file that the settings name, if they name any. */
+export async function startHealth(config: Config, vital: Vital, onTrouble: (error: unknown) => void): Promise<Health> {
+  const server = config.healthPort === undefined ? undefined : await openPort(config, config.healthPort, vital)
+  const file = config.healthFile === undefined ? undefined : keepFile(config.healthFile, config, vital, onTrouble)
+  await file?.start()
+  const at = server?.address() as AddressInfo | undefined
+  return {
+    url: at && `http://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`,
+    async stop() {
+      server?.close()
+      server?.closeAllConnections()
+      await file?.stop()
+      // a process that stopped is not alive
+      if (config.healthFile !== undefined) await rm(config.healthFile, { force: true })
+    },
+  }
+}
+
+async function openPort({ healthHost }: Config, port: number, vital: Vital): Promise<Server> {
+  const ready = shared(() => readinessOf(vital))
+  const answers: Record<string, () => Promise<[status: number, body: object]>> = {
+    '/livez': async () => livenessOf(vital),
+    '/readyz': ready,
+  }
+  const server = createServer(async (request, response) => {
+    const answer = answers[(request.url ?? '').split('?')[0] as string]
+    const [status, body] = answer ? await answer() : [404, { paths: Object.keys(answers) }]
+    response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+    response.end(`${JSON.stringify(body)}\n`)
+  })
+  const refused = once(server, 'error').then(([error]) => {
+    throw new HoldfastError(
+      'config_invalid',
+      `The health port ${healthHost}:${port} cannot be opened: ${messageOf(error)}. Choose another with ${flagOf('healthPort')}.`,
+    )
+  })
+  server.listen(port, healthHost)
+  await Promise.race([once(server, 'listening'), refused])
+  refused.catch(() => {})
+  return server
+}
+
+function livenessOf({ pulses }: Vital): [number, object] {
+  const all = pulses()
+  const stalled = stalledOf(all)
+  const isAlive = stalled.length === 0
+  const reasons = stalled.map(
+    ({ loop, quietMs, limitMs }) => `The ${loop} has not turned for ${quietMs} ms; the limit is ${limitMs} ms.`,
+  )
+  return [isAlive ? 200 : 503, { isAlive, reasons, loops: all }]
+}
+
+async function readinessOf({ ready }: Vital): Promise<[number, object]> {
+  try {
+    await inTime(ready())
+    return [200, { isReady: true, code: null, reason: null }]
+  } catch (error) {
+    // what the code means, and not the message: anybody may ask, and it names the database
+    const code = error instanceof HoldfastError ? error.code : 'internal'
+    return [503, { isReady: false, code, reason: errorCodes[code].meaning }]
+  }
+}
+
+const readyMs = 2_000
+
+async function inTime(asked: Promise<void>): Promise<void> {
+  if (!(await within(readyMs, asked)))
+    throw new HoldfastError('database_unreachable', 'The database did not answer in time.')
+}
+
+const sharedMs = 1_000
+
+/** Asks at most once a second, however many probes come: anybody may ask, and each answer costs the database something. */
+function shared<T>(ask: () => Promise<T>): () => Promise<T> {
+  let last: { atMs: number; answer: Promise<T> } | undefined
+  return () => {
+    if (!last || performance.now() - last.atMs > sharedMs) last = { atMs: performance.now(), answer: ask() }
+    return last.answer
+  }
+}
+
+const fileMs = 5_000
+
+/** Rewrites the file while the process is alive. A file that grows old says the rest. */
+function keepFile(path: string, config: Config, { pulses }: Vital, onError: (error: unknown) => void) {
+  const draft = `${path}.${process.pid}`
+  return loop({
+    async turn() {
+      const all = pulses()
+      if (stalledOf(all).length === 0) {
+        await writeFile(draft, `${JSON.stringify({ pid: process.pid, aliveAt: new Date(), loops: all })}\n`)
+        await rename(draft, path)
+      }
+      return Math.min(fileMs, config.livenessMs / 4)
+    },
+    onError,
+    errorPauseMs: fileMs,
+  })
+}

@@ -1,0 +1,48 @@
+import { connect, defineJob, migrate } from 'holdfast'
+import { describe } from 'vitest'
+import { expect, quick, test, until } from './fixtures.ts'
+import { makePooler } from './pooler.ts'
+
+const echo = defineJob('echo', { run: ({ input }) => input })
+
+/** Keeps what is logged. */
+function recorder() {
+  const lines: { level: string; message: string; facts: object }[] = []
+  const at = (level: string) => (facts: object, message: string) => void lines.push({ level, message, facts })
+  return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+describe('through a transaction pooler without `pooled`', () => {
+  const poolers: [what: string, options: { isDisguised: boolean }][] = [
+    ['it is noticed at the start', { isDisguised: false }],
+    ['it is noticed by what goes wrong, if nothing shows at the start', { isDisguised: true }],
+  ]
+  test.for(poolers)('%s: the work gets done, and a warning says what to set', async ([, options], { url, query }) => {
+    const pooler = await makePooler(url, options)
+    const log = recorder()
+    const hf = await connect({ ...quick, url: pooler.url, jobs: [echo], log, heartbeatMs: 100 })
+    const working = await hf.work()
+    const handles = []
+    // in several rounds, and by several at once, so that every backend meets every statement
+    for (let round = 0; round < 5; round++)
+      handles.push(...(await Promise.all([1, 2, 3, 4].map((input) => hf.submit(echo, input)))))
+    for (const handle of handles) expect(await handle.result({ timeout: 30_000 })).toMatchObject({ state: 'succeeded' })
+    await until(async () => {
+      const [session] = await query('select locked_on from holdfast.session where id = $1', [working.sessionId()])
+      return session?.locked_on === null
+    }, 'the session relies on its lease alone')
+    const warnings = log.lines.filter(({ message }) => /transaction pooler/.test(message))
+    expect(warnings).toHaveLength(1)
+    expect(warnings[0]).toMatchObject({ level: 'warn', message: expect.stringContaining('HOLDFAST_POOLED=true') })
+    expect(log.lines.filter(({ level }) => level === 'error')).toEqual([])
+    await hf.close()
+  })
+})
+
+test('migrations refuse a transaction pooler and say what to use', async ({ url }) => {
+  const pooler = await makePooler(url)
+  await expect(migrate(pooler.url)).rejects.toMatchObject({
+    code: 'database_unsupported',
+    message: expect.stringMatching(/transaction pooler.*the server itself/),
+  })
+})
