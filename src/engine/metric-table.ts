@@ -39,6 +39,11 @@ export const metricTable = {
     labels: [],
     help: 'Handlers of this process that ignored their signal and still run.',
   },
+  holdfast_blocked_releases_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Jobs that were claimed and given back unstarted, because a handler of this process blocked its event loop.',
+  },
   holdfast_revivals_total: {
     type: 'counter',
     labels: ['orphan', 'rung'],

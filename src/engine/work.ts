@@ -5,7 +5,8 @@ import type { JobId } from '../job/id.ts'
 import { isEnding } from '../job/machine.ts'
 import { boundOf, ladder } from '../reaper/bound.ts'
 import type { Service } from '../service/service.ts'
-import { makeWorker, type Worker, type WorkerNews } from '../worker/worker.ts'
+import { makeWorker, type Worker } from '../worker/worker.ts'
+import type { WorkerNews } from '../worker/worker-news.ts'
 import type { EngineParts } from './engine.ts'
 import { tellOutcome } from './job-log.ts'
 import { patientMs } from './patience.ts'
@@ -167,6 +168,10 @@ function workerNews(
         { kind: job.kind, id: fence.id, stage: stage.name, attempt: fence.attempt, unresponsive: count },
         'a handler that had ignored its signal returned',
       )
+    },
+    gaveBack(count, blockedMs) {
+      metrics.add('holdfast_blocked_releases_total', {}, count)
+      log.warn({ count, blockedMs }, 'a handler blocks the event loop; jobs that had not started were given back')
     },
     trouble: (error, part = 'worker') => tellTrouble(log, part, error),
   }

@@ -5,7 +5,9 @@ import { type Loop, loop } from '../service/service.ts'
 import { releaseJobs } from '../settle/settle.sql.ts'
 import { runBatch } from '../store/batch.ts'
 import { type Store, tellingRunner } from '../store/store.ts'
+import { heldFenceOf } from './attempt.ts'
 import { claimJobs, claimSuspects, nextDue, unheldAttempts } from './claim.sql.ts'
+import type { Taker } from './handover.ts'
 import type { Hands } from './hands.ts'
 import { deadlinesOf, type Lane, rotated } from './lanes.ts'
 import { rowsOf } from './lot.ts'
@@ -30,6 +32,7 @@ export interface ClaimerOptions {
   session: Session
   hands: Hands
   pace: Pace
+  taker: Taker
   isBusConnected: () => boolean
   onTrouble: (error: unknown) => void
 }
@@ -38,7 +41,7 @@ const suspectEveryMs = 500
 
 /** Makes the claimer of a worker. */
 export function makeClaimer(options: ClaimerOptions): Claimer {
-  const { config, lanes, session, hands, pace } = options
+  const { config, lanes, session, hands, pace, taker } = options
   const store = tellingRunner(options.store, () => looking.beat())
   const deadlinesMs = deadlinesOf(options.jobs, config)
   let isHungry = true
@@ -75,17 +78,22 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
   }
 
   async function claim(statement: typeof claimJobs, most: number): Promise<number> {
+    const ticket = taker.beginClaim()
+    if (ticket === null) return 0
     turns += 1
     isClaimInDoubt = true
     const sessionId = session.id()
-    const lots = await store.run(statement, {
-      sessionId,
-      lanes: rotated(lanes, turns),
-      most,
-      deadlinesMs,
+    // only a handler can block this thread while the claim is under way; then the heartbeat thread gives back what comes of it
+    const held = hands.held()
+    if (held.length > 0) session.tell({ claiming: { ticket, sessionId, held: held.map(({ id }) => id).join() } })
+    let isOurs = true
+    const asked = { sessionId, lanes: rotated(lanes, turns), most, deadlinesMs }
+    const lots = await store.run(statement, asked).finally(() => {
+      isOurs = taker.endClaim()
     })
     const rows = rowsOf(lots, sessionId)
-    hands.take(rows)
+    if (isOurs) hands.take(rows)
+    else if (rows.length > 0) await store.run(releaseJobs, { fences: rows.map(heldFenceOf), sessionId })
     isClaimInDoubt = false
     return rows.length
   }

@@ -8,9 +8,10 @@ import type { Store } from '../store/store.ts'
 import { type Attempt, attemptMaker, type HeldFence, heldFenceOf } from './attempt.ts'
 import { failure, timeoutError } from './conclude.ts'
 import { type HandlerParts, runHandler } from './handler.ts'
+import type { Taker } from './handover.ts'
 import type { ClaimedRow } from './lot.ts'
 import type { Pace } from './pace.ts'
-import { Prefetch } from './prefetch.ts'
+import { Prefetch, type Prefetched } from './prefetch.ts'
 import type { Reports } from './report.ts'
 import { beginAttempt, endAttempt } from './span.ts'
 import { Unresponsive } from './unresponsive.ts'
@@ -28,6 +29,8 @@ export interface Hands {
   abortLost(lost: { id: string; attempt: number; state: string | null }[]): void
   /** Gives back whatever waits for a handler. */
   releaseWaiting(): void
+  /** Tells a new heartbeat thread what waits. */
+  announceWaiting(): void
   /** Gives back whatever waits and was claimed for another session than the present one. */
   releaseForeign(): void
   /** Gives back whatever still runs, and takes no notice of what it returns later. */
@@ -54,6 +57,10 @@ export interface HandsOptions {
   settler: Settler
   reports: Reports
   pace: Pace
+  /** Decides between this thread and the heartbeat thread who may have a waiting job. */
+  taker: Taker
+  /** Tells the heartbeat thread of jobs that wait. */
+  onPrefetched: (jobs: Prefetched) => void
   onSettled: (attempt: Attempt, outcome: Outcome) => void
   onTrouble: (error: unknown) => void
   /** A handler ignored its signal for longer than the grace; its place is free. */
@@ -78,21 +85,20 @@ export function makeHands(options: HandsOptions): Hands {
   const makeAttempt = attemptMaker(config)
   const running = new Set<Attempt>()
   const settling = new Map<HeldFence, ClaimedRow>()
-  const waiting = new Prefetch()
+  const waiting = new Prefetch(options.taker, options.onPrefetched)
   let emptied: (() => void)[] = []
   const unsettledMost = 4 * config.batchSize
   const unresponsive = new Unresponsive({ onGivenUp: options.onUnresponsive, onReturned: options.onReturned })
   let tickedAtMs = performance.now()
 
+  const mayStart = () => running.size < config.concurrency && settler.size < unsettledMost && options.isLeaseHeld()
+
   function pump(): void {
     let started = 0
-    while (
-      waiting.size > 0 &&
-      running.size < config.concurrency &&
-      settler.size < unsettledMost &&
-      options.isLeaseHeld()
-    ) {
-      begin(waiting.shift() as ClaimedRow)
+    while (waiting.size > 0 && mayStart()) {
+      const row = waiting.shift()
+      if (!row) break
+      begin(row)
       started += 1
     }
     if (started > 0) pace.started(started, performance.now())
@@ -226,7 +232,7 @@ export function makeHands(options: HandsOptions): Hands {
     take(rows) {
       // one claim has one session; if that was ended while the claim was under way, the rows are about to be given to others
       if (rows[0] && rows[0].sessionId !== options.sessionId()) return giveBack(rows)
-      waiting.push(rows)
+      waiting.push(rows, waiting.size === 0 && mayStart())
       pump()
     },
     room,
@@ -257,6 +263,7 @@ export function makeHands(options: HandsOptions): Hands {
       }
     },
     releaseWaiting: () => releaseThose(() => true),
+    announceWaiting: () => waiting.announceAll(),
     releaseForeign() {
       const own = options.sessionId()
       releaseThose((row) => row.sessionId !== own)

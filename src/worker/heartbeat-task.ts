@@ -1,4 +1,6 @@
 import type { ErrorCode } from '../errors/errors.ts'
+import type { ClaimUnderWay } from './give-back.ts'
+import type { Prefetched } from './prefetch.ts'
 import type { SessionFacts } from './session.sql.ts'
 import type { UnresponsiveHandler } from './vitals.ts'
 
@@ -14,10 +16,18 @@ export interface HeartbeatTask {
   facts: SessionFacts
   /** How the process is, written by its main thread. */
   vitals: SharedArrayBuffer
+  /** Who may have a prefetched job. */
+  handover: SharedArrayBuffer
+  /** How long a prefetched job may wait for a main thread that is blocked. */
+  holdMs: number
 }
 
 /** What a heartbeat thread is told. */
-export type HeartbeatOrder = 'stop' | { unresponsive: UnresponsiveHandler[] }
+export type HeartbeatOrder =
+  | 'stop'
+  | { unresponsive: UnresponsiveHandler[] }
+  | { prefetched: Prefetched }
+  | { claiming: ClaimUnderWay }
 
 /** What a heartbeat thread tells. Times are of the monotonic clock that all threads share. */
 export type HeartbeatNews =
@@ -28,6 +38,7 @@ export type HeartbeatNews =
   /** One connection had two backends: there is a transaction pooler, so the lock is worth nothing. */
   | { news: 'pooled' }
   | { news: 'ended'; id: number }
+  | { news: 'gaveBack'; count: number; blockedMs: number }
   | { news: 'trouble'; code: ErrorCode | null; message: string }
   | { news: 'closed' }
 

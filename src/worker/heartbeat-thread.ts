@@ -9,6 +9,7 @@ import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { connectionOptions, drop } from '../store/connection.ts'
 import { describe } from '../store/describe.ts'
 import { type Runner, runnerIn } from '../store/store.ts'
+import { GiveBack } from './give-back.ts'
 import { connectMs, type HeartbeatNews, type HeartbeatOrder, type HeartbeatTask, patienceMs } from './heartbeat-task.ts'
 import { beat, closeSession, comeBack, lockSession, openSession } from './session.sql.ts'
 import { readVitals, type UnresponsiveHandler } from './vitals.ts'
@@ -25,13 +26,25 @@ let backend: number | undefined
 let wake: () => void = () => {}
 let unresponsive: UnresponsiveHandler[] = []
 
+const giveBack = new GiveBack({
+  url: task.url,
+  holdMs: task.holdMs,
+  connectMs,
+  vitals: task.vitals,
+  handover: task.handover,
+  onGivenBack: (count, blockedMs) => tell({ news: 'gaveBack', count, blockedMs }),
+  onTrouble: (error) => tell(troubleOf(error)),
+})
+const lookMs = Math.min(250, Math.max(25, task.holdMs / 4))
+setInterval(() => void giveBack.look(), lookMs).unref()
+
 port.on('message', (order: HeartbeatOrder) => {
   if (order === 'stop') {
     isStopping = true
     wake()
-  } else {
-    unresponsive = order.unresponsive
-  }
+  } else if ('prefetched' in order) giveBack.prefetched(order.prefetched)
+  else if ('claiming' in order) giveBack.claiming(order.claiming)
+  else unresponsive = order.unresponsive
 })
 
 function nap(ms: number): Promise<void> {

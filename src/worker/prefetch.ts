@@ -1,4 +1,15 @@
+import { later, type Taker } from './handover.ts'
 import type { ClaimedRow } from './lot.ts'
+
+/** Jobs that wait for a handler, told to the heartbeat thread: lists in one text each, for there may be thousands a second. */
+export interface Prefetched {
+  /** The number of the first. */
+  from: number
+  sessionId: number
+  ids: string
+  /** Nothing if all are first attempts, as most are. */
+  attempts: string
+}
 
 interface Waiting {
   row: ClaimedRow
@@ -7,24 +18,34 @@ interface Waiting {
 
 /** Claimed jobs that wait for a free handler, first in, first out. */
 export class Prefetch {
+  readonly #taker: Taker
+  readonly #tell: (jobs: Prefetched) => void
   #waiting: Waiting[] = []
   #next = 0
+
+  constructor(taker: Taker, tell: (jobs: Prefetched) => void) {
+    this.#taker = taker
+    this.#tell = tell
+  }
 
   get size(): number {
     return this.#waiting.length - this.#next
   }
 
-  push(rows: ClaimedRow[]): void {
+  /** Adds jobs. A lone one that is started at once need not be told to the heartbeat thread. */
+  push(rows: ClaimedRow[], isStartedAtOnce: boolean): void {
     const sinceMs = performance.now()
+    if (rows.length > 1 || !isStartedAtOnce) this.#announce(rows, this.size)
     for (const row of rows) this.#waiting.push({ row, sinceMs })
   }
 
   /** The next one to be started, which waits no longer. */
   shift(): ClaimedRow | undefined {
-    const first = this.#waiting[this.#next]
-    this.#next += 1
-    if (this.#next >= this.#waiting.length) this.#reset([])
-    return first?.row
+    while (this.size > 0) {
+      if (this.#taker.take(1)) return this.#advance()
+      this.#dropYielded()
+    }
+    return undefined
   }
 
   rows(): ClaimedRow[] {
@@ -33,14 +54,47 @@ export class Prefetch {
 
   /** Takes out those of which that is true, and answers them. */
   remove(isUnwanted: (row: ClaimedRow, sinceMs: number) => boolean): ClaimedRow[] {
+    const all = this.#waiting.slice(this.#next)
+    if (!all.some(({ row, sinceMs }) => isUnwanted(row, sinceMs))) return []
+    // what stays gets new numbers, behind all that the heartbeat thread was told of
+    while (!this.#taker.take(this.size)) this.#dropYielded()
     const kept: Waiting[] = []
     const removed: ClaimedRow[] = []
     for (const one of this.#waiting.slice(this.#next)) {
       if (isUnwanted(one.row, one.sinceMs)) removed.push(one.row)
       else kept.push(one)
     }
-    if (removed.length > 0) this.#reset(kept)
+    this.#reset(kept)
+    this.announceAll()
     return removed
+  }
+
+  /** Tells a heartbeat thread that knows of nothing yet. */
+  announceAll(): void {
+    this.#announce(this.rows(), 0)
+  }
+
+  #announce(rows: ClaimedRow[], offset: number): void {
+    const [first] = rows
+    if (!first) return
+    this.#tell({
+      from: later(this.#taker.next, offset),
+      sessionId: first.sessionId,
+      ids: rows.map(({ id }) => id).join(),
+      attempts: rows.every(({ attempt }) => attempt === 1) ? '' : rows.map(({ attempt }) => attempt).join(),
+    })
+  }
+
+  #advance(): ClaimedRow {
+    const { row } = this.#waiting[this.#next] as Waiting
+    this.#next += 1
+    if (this.#next === this.#waiting.length) this.#reset([])
+    return row
+  }
+
+  /** The heartbeat thread has given the first of them back. */
+  #dropYielded(): void {
+    this.#reset(this.#waiting.slice(this.#next + this.#taker.yielded()))
   }
 
   #reset(waiting: Waiting[]): void {

@@ -13,9 +13,8 @@ import type { Config } from '../config/config.ts'
 import { type ErrorCode, HoldfastError } from '../errors/errors.ts'
 import type { Service } from '../service/service.ts'
 import { Heartbeat } from './heartbeat.ts'
-import type { HeartbeatNews } from './heartbeat-task.ts'
+import type { HeartbeatNews, HeartbeatOrder } from './heartbeat-task.ts'
 import type { SessionFacts } from './session.sql.ts'
-import type { UnresponsiveHandler } from './vitals.ts'
 
 /** The lease of this process over all its attempts. */
 export interface Session extends Service {
@@ -25,8 +24,8 @@ export interface Session extends Service {
   isHeld(): boolean
   /** How long the heartbeat thread has given no sign of life, whatever the database does. */
   quietMs(): number
-  /** Tells whoever looks at the session which handlers ignore their signal. */
-  showUnresponsive(handlers: UnresponsiveHandler[]): void
+  /** Tells the heartbeat thread something. */
+  tell(order: Exclude<HeartbeatOrder, 'stop'>): void
 }
 
 /** What a session needs. */
@@ -37,6 +36,8 @@ export interface SessionOptions {
   facts: Omit<SessionFacts, 'leaseMs' | 'lostAfterMs'>
   /** How this process is: the heartbeat thread reads it. */
   vitals: SharedArrayBuffer
+  /** Who may have a prefetched job, this process's main thread or its heartbeat thread. */
+  handover: SharedArrayBuffer
   /** The lease is in doubt or gone: abort everything now. */
   onDoubt: () => void
   /** A heartbeat was refused: the session was ended, and all its attempts were given away. */
@@ -44,6 +45,8 @@ export interface SessionOptions {
   /** The lease stands (again); a fresh session id means that all earlier attempts are lost. */
   onHeld: (id: number) => void
   onTrouble: (error: Error) => void
+  /** The heartbeat thread has given back so many jobs that a blocked event loop could not start. */
+  onGivenBack: (count: number, blockedMs: number) => void
   /** A heartbeat thread was started; it has to be shown what is to be shown. */
   onThreadStarted: () => void
   /** The URL leads through a transaction pooler, although nobody said so. */
@@ -129,6 +132,7 @@ export function makeSession(options: SessionOptions): Session {
       options.onRefused()
       doubt()
     }
+    if (news.news === 'gaveBack') options.onGivenBack(news.count, news.blockedMs)
     if (news.news === 'trouble') options.onTrouble(errorOf(news))
   }
 
@@ -139,6 +143,8 @@ export function makeSession(options: SessionOptions): Session {
     abortMarginMs: config.abortMarginMs,
     facts: { ...options.facts, leaseMs: config.leaseMs, lostAfterMs: config.lostAfterMs },
     vitals: options.vitals,
+    handover: options.handover,
+    holdMs: config.holdMs,
   }
   const heartbeat = new Heartbeat({
     task,
@@ -170,7 +176,7 @@ export function makeSession(options: SessionOptions): Session {
     id: () => id ?? 0,
     isHeld: () => isHeld && heldForMs() > 0,
     quietMs: () => heartbeat.quietMs(),
-    showUnresponsive: (unresponsive) => heartbeat.order({ unresponsive }),
+    tell: (order) => heartbeat.order(order),
     start() {
       starting ??= begin()
       return starting

@@ -18,34 +18,14 @@ import type { Store } from '../store/store.ts'
 import type { Attempt, HeldFence } from './attempt.ts'
 import { lostAttempts, registerKinds } from './claim.sql.ts'
 import { makeClaimer } from './claimer.ts'
+import { handoverMemory, Taker } from './handover.ts'
 import { makeHands, tickMs } from './hands.ts'
 import { lanesOf } from './lanes.ts'
 import { makePace } from './pace.ts'
 import { makeReports } from './report.ts'
 import { makeSession } from './session.ts'
 import { vitalsMemory, writeVitals } from './vitals.ts'
-
-/** What happens in a worker, for whoever logs and counts. */
-export interface WorkerNews {
-  settled(attempt: Attempt, outcome: Outcome): void
-  refused(fences: Fence[], write: string): void
-  /** The lease is in doubt: all attempts were aborted. */
-  doubted(): void
-  /** The URL leads through a transaction pooler, although nobody said so. */
-  pooled(): void
-  /** The heartbeat thread died; another one follows. */
-  threadDied(why: string): void
-  /** Too many handlers ignore their signal. Whoever owns this worker has to stop it, and to see to it that its process is replaced. */
-  wornOut(error: HoldfastError): void
-  /** This worker can't go on. Whoever owns it has to stop it, and what runs beside it. */
-  failed(error: HoldfastError): void
-  /** A handler ignored its signal for longer than the grace. So many do now. */
-  unresponsive(attempt: Attempt, count: number): void
-  /** One of those has returned after all. So many are left. */
-  returned(attempt: Attempt, count: number): void
-  /** Trouble that passes by itself; `part` says where, if it was not in the worker itself. */
-  trouble(error: unknown, part?: string): void
-}
+import type { WorkerNews } from './worker-news.ts'
 
 /** What a worker needs. */
 export interface WorkerOptions {
@@ -89,6 +69,8 @@ export function makeWorker(options: WorkerOptions): Worker {
   const givenUp = new AbortController()
   const vitals = vitalsMemory()
   let isDeaf = options.isPooled
+  const handover = handoverMemory()
+  const taker = new Taker(handover)
 
   const session = makeSession({
     url: options.url,
@@ -104,6 +86,7 @@ export function makeWorker(options: WorkerOptions): Worker {
       concurrency: config.concurrency,
     },
     vitals,
+    handover,
     onDoubt: () => {
       news.doubted()
       hands.abortAll('lease_lost')
@@ -115,7 +98,12 @@ export function makeWorker(options: WorkerOptions): Worker {
       claimer.sessionHeld()
     },
     onTrouble: (error) => news.trouble(error, 'heartbeat'),
-    onThreadStarted: showUnresponsive,
+    onGivenBack: news.gaveBack,
+    onThreadStarted: () => {
+      taker.forgetClaim()
+      hands.announceWaiting()
+      showUnresponsive()
+    },
     onPooled: () => {
       // what listens through a pooler hears nothing, and would keep us from polling often
       isDeaf = true
@@ -127,7 +115,7 @@ export function makeWorker(options: WorkerOptions): Worker {
   })
 
   function showUnresponsive(): void {
-    session.showUnresponsive(hands.unresponsive.first(mostShown))
+    session.tell({ unresponsive: hands.unresponsive.first(mostShown) })
   }
 
   let isWornOut = false
@@ -167,6 +155,8 @@ export function makeWorker(options: WorkerOptions): Worker {
     settler,
     reports,
     pace,
+    taker,
+    onPrefetched: (prefetched) => session.tell({ prefetched }),
     onSettled,
     onTrouble: news.trouble,
     onUnresponsive: (attempt) => {
@@ -199,6 +189,7 @@ export function makeWorker(options: WorkerOptions): Worker {
     session,
     hands,
     pace,
+    taker,
     isBusConnected: () => bus.isConnected() && !isDeaf,
     onTrouble: news.trouble,
   })

@@ -1,0 +1,169 @@
+import pg from 'pg'
+import type { Fence, JobId } from '../job/id.ts'
+import { releaseJobs } from '../settle/settle.sql.ts'
+import { connectionOptions, drop } from '../store/connection.ts'
+import { type Runner, runnerIn } from '../store/store.ts'
+import { unheldAttempts } from './claim.sql.ts'
+import { distance, later, Seizer } from './handover.ts'
+import type { Prefetched } from './prefetch.ts'
+import { readVitals } from './vitals.ts'
+
+/** A claim that the main thread has under way, with what it held when it sent it. */
+export interface ClaimUnderWay {
+  ticket: number
+  sessionId: number
+  held: string
+}
+
+/** What it takes to give jobs back from the heartbeat thread. */
+export interface GiveBackOptions {
+  url: string
+  holdMs: number
+  connectMs: number
+  vitals: SharedArrayBuffer
+  handover: SharedArrayBuffer
+  onGivenBack: (count: number, blockedMs: number) => void
+  onTrouble: (error: unknown) => void
+}
+
+interface Owed {
+  sessionId: number
+  fences: Fence[]
+}
+
+/**
+ * Gives back what the main thread claimed and can't start, because a handler blocks its event loop. On a connection of its own: a row
+ * that somebody holds locked must not keep the heartbeat waiting.
+ */
+export class GiveBack {
+  readonly #options: GiveBackOptions
+  readonly #seizer: Seizer
+  #batches: (Prefetched & { heardAtMs: number })[] = []
+  #claim: (ClaimUnderWay & { isSeized: boolean }) | undefined
+  #owed: Owed[] = []
+  #isBusy = false
+  #claimDueAtMs = 0
+
+  constructor(options: GiveBackOptions) {
+    this.#options = options
+    this.#seizer = new Seizer(options.handover)
+  }
+
+  prefetched(jobs: Prefetched): void {
+    this.#forgetTaken()
+    this.#batches.push({ ...jobs, heardAtMs: performance.now() })
+  }
+
+  claiming(claim: ClaimUnderWay): void {
+    this.#claim = { ...claim, isSeized: false }
+  }
+
+  /** Looks whether the main thread is blocked, and whether something has waited for too long because of it. */
+  async look(): Promise<void> {
+    const { blockedMs } = readVitals(this.#options.vitals)
+    if (this.#isBusy) return
+    if (blockedMs > 0) this.#seize(blockedMs)
+    else if (this.#claim?.isSeized) this.#putBackClaim()
+    if (this.#owed.length === 0 && !this.#isClaimDue()) return
+    this.#isBusy = true
+    await this.#release(blockedMs).catch(this.#options.onTrouble)
+    this.#isBusy = false
+  }
+
+  #isClaimDue(): boolean {
+    return this.#claim?.isSeized === true && performance.now() >= this.#claimDueAtMs
+  }
+
+  #putBackClaim(): void {
+    this.#claim = undefined
+    this.#seizer.putBackClaim()
+  }
+
+  #seize(blockedMs: number): void {
+    const { holdMs } = this.#options
+    this.#forgetTaken()
+    const [oldest] = this.#batches
+    if (oldest && performance.now() - oldest.heardAtMs >= holdMs) this.#seizePrefetched()
+    if (this.#claim && !this.#claim.isSeized && blockedMs >= holdMs) {
+      if (this.#seizer.seizeClaim(this.#claim.ticket)) this.#claim.isSeized = true
+      else this.#claim = undefined
+    }
+  }
+
+  #seizePrefetched(): void {
+    const from = this.#seizer.cursor()
+    const last = this.#batches.at(-1)
+    if (from === null || !last || !this.#seizer.seize(from, endOf(last))) return
+    for (const batch of this.#batches) this.#owed.push({ sessionId: batch.sessionId, fences: fencesOf(batch, from) })
+    this.#batches = []
+  }
+
+  #forgetTaken(): void {
+    const cursor = this.#seizer.cursor()
+    if (cursor === null) return
+    this.#batches = this.#batches.filter((batch) => isAhead(cursor, endOf(batch)))
+  }
+
+  async #release(blockedMs: number): Promise<void> {
+    const client = new pg.Client({
+      ...connectionOptions(this.#options.url),
+      connectionTimeoutMillis: this.#options.connectMs,
+      query_timeout: this.#options.holdMs + this.#options.connectMs,
+    })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      const runner = runnerIn(client)
+      const count = (await this.#releaseOwed(runner)) + (await this.#releaseClaimed(runner))
+      if (count > 0) this.#options.onGivenBack(count, blockedMs)
+    } finally {
+      drop(client)
+    }
+  }
+
+  async #releaseOwed(runner: Runner): Promise<number> {
+    let count = 0
+    for (const owed of [...this.#owed]) {
+      // what is no longer ours is not counted: somebody else has moved it on
+      if (owed.fences.length > 0) count += (await runner.run(releaseJobs, owed))[0]?.count ?? 0
+      this.#owed.splice(this.#owed.indexOf(owed), 1)
+    }
+    return count
+  }
+
+  /** The answer of a claim waits unread in the main thread: what it brought is in our name, and nobody holds it. */
+  async #releaseClaimed(runner: Runner): Promise<number> {
+    if (!this.#claim?.isSeized) return 0
+    const { sessionId, held } = this.#claim
+    const fences = await runner.run(unheldAttempts, { sessionId, ids: held === '' ? [] : held.split(',') })
+    // the server may still be at it
+    this.#claimDueAtMs = performance.now() + this.#options.holdMs
+    if (fences.length === 0) return 0
+    const [moved] = await runner.run(releaseJobs, { sessionId, fences })
+    this.#putBackClaim()
+    return moved?.count ?? 0
+  }
+}
+
+/** Whether a number is still to come. Numbers go round, but far fewer than half of them can wait. */
+function isAhead(cursor: number, number: number): boolean {
+  const ahead = distance(cursor, number)
+  return ahead > 0 && ahead < distance(0, -1) / 2
+}
+
+function countOf({ ids }: Prefetched): number {
+  // an id has 36 characters and a comma
+  return (ids.length + 1) / 37
+}
+
+function endOf(batch: Prefetched): number {
+  return later(batch.from, countOf(batch))
+}
+
+/** The jobs of a batch that were not taken before that number. */
+function fencesOf(batch: Prefetched, from: number): Fence[] {
+  const ids = batch.ids.split(',')
+  const attempts = batch.attempts === '' ? null : batch.attempts.split(',').map(Number)
+  const taken = Math.max(0, ids.length - distance(from, endOf(batch)))
+  return ids.slice(taken).map((id, index) => ({ id: id as JobId, attempt: attempts?.[taken + index] ?? 1 }))
+}
