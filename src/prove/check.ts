@@ -28,6 +28,7 @@ const endings: Record<string, string> = {
   doomed: 'failed',
   usable: 'partial',
   stubborn: 'cancelled',
+  unresponsive: 'cancelled',
   poison: 'failed',
   flawed: 'partial',
   spoilt: 'failed',

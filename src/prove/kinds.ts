@@ -60,6 +60,9 @@ export const times = {
   patientMs: 700,
   chattyMs: 250,
   stubbornMs: 350,
+  unresponsiveMs: 2_500,
+  blockedMs: 1_500,
+  blockedEveryMs: 5_000,
   heldMs: 8_000,
   mostMs: 30_000,
   itemMs: 150,
@@ -102,6 +105,8 @@ export function proverKinds(tell: Tell): Record<string, AnyJob> {
       run: seen(tell, ({ attempt, signal }) => sleep(attempt === 1 ? times.heldMs : 50, undefined, { signal })),
     }),
     defineJob('stubborn', { run: seen(tell, beStubborn) }),
+    defineJob('unresponsive', { run: seen(tell, ignoreSignal) }),
+    defineJob('blocking', { run: seen(tell, block) }),
     defineJob('poison', { crashBudget: 2, run: seen(tell, () => process.kill(process.pid, 'SIGKILL')) }),
     ...fanOuts(tell),
   ]
@@ -149,6 +154,22 @@ export async function chat({ progress, log, signal }: Context): Promise<void> {
     log('a part is done', { done })
     await sleep(times.chattyMs / 5)
   }
+}
+
+/** Runs on for much longer than its grace after it was told to stop. */
+async function ignoreSignal({ signal }: Context): Promise<void> {
+  const until = performance.now() + times.mostMs
+  while (!signal.aborted && performance.now() < until) await sleep(10)
+  await sleep(times.unresponsiveMs)
+}
+
+let blockedAtMs = Number.NEGATIVE_INFINITY
+
+/** Blocks the event loop, once in a process for a while and never again for the same job: so there is something to be given back. */
+function block({ attempt }: Context): void {
+  if (attempt > 1 || performance.now() - blockedAtMs < times.blockedEveryMs) return
+  blockedAtMs = performance.now()
+  while (performance.now() - blockedAtMs < times.blockedMs);
 }
 
 /** Takes no notice of its signal: what it reports after a cancel has to be refused. */

@@ -3,6 +3,7 @@ import { barriers, expiry } from './barrier-scenarios.ts'
 import { readers, webhooks } from './bus-scenarios.ts'
 import type { Case } from './case.ts'
 import { eventually } from './deadline.ts'
+import { blocked, unresponsive } from './deaf-scenarios.ts'
 import type { FaultName } from './faults.ts'
 import { cancelStubborn, manned, waitMs } from './manned.ts'
 import { refused } from './refused-scenario.ts'
@@ -180,6 +181,8 @@ export const scenarios: readonly Scenario[] = [
   refused,
   readers,
   stop,
+  unresponsive,
+  blocked,
   expiry,
   crash,
   webhooks,

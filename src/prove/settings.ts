@@ -16,6 +16,8 @@ export const cellSettings = {
   holdMs: 500,
   drainMs: 150,
   timeoutGraceMs: 200,
+  // the processes of a cell are replaced by the prover alone
+  maxUnresponsive: 1_000,
   jobTimeoutMs: 20_000,
   statementTimeoutMs: 5_000,
   backoffBaseMs: 50,
