@@ -49,7 +49,7 @@ export async function startWorker(options: ConnectOptions, env: Record<string, s
   child.stderr.setEncoding('utf8').on('data', (piece) => (log += piece))
   const lines: Line[] = []
   createInterface({ input: child.stdout }).on('line', (line) => lines.push(JSON.parse(line)))
-  const told = (what: (line: Line) => boolean) => until(() => lines.find(what), 'the worker process tells it')
+  const told = (what: (line: Line) => boolean) => until(() => lines.find(what), 'the worker process tells it', 60_000)
   const { session } = await told((line) => line.session !== undefined)
   return {
     pid: child.pid as number,
