@@ -41,6 +41,9 @@ test('jobs that wait behind a handler that blocks its process are given back, an
   expect(startedBy(idle).size).toBeGreaterThan(300)
   expect(await query('select from holdfast.refusal')).toEqual([])
   expect((await hf.sessions()).find(({ id }) => id === busy.sessionId)).toMatchObject({ isLive: true })
+  // the database can't be dropped while a blocked process holds on to it
+  for (const worker of [busy, idle]) worker.kill('SIGKILL')
+  await Promise.all([busy.exited, idle.exited])
 }, 120_000)
 
 test('a worker that was blocked goes on with what is left, and starts nothing that was given back meanwhile', async ({
