@@ -41,14 +41,14 @@ export function makeFeed({ hf, stagesOf, tell, onTrouble }: FeedOptions): Feed {
   }
 
   async function look(from: Place): Promise<void> {
-    const how = { from, signal: ending.signal, onTrouble, mostBehind: mostLines, onSkipped: skip }
+    const how = { from, items: true, signal: ending.signal, onTrouble, mostBehind: mostLines, onSkipped: skip }
     for await (const event of follow(hf, how)) await show(event)
   }
 
   async function flush(): Promise<void> {
     if (!place) return
     let count = 0
-    for await (const event of hf.events.watch({ ...place, follow: false, signal: AbortSignal.timeout(flushMs) })) {
+    for await (const event of hf.events.watch({ ...place, items: true, follow: false, signal: AbortSignal.timeout(flushMs) })) {
       count += 1
       if (count <= mostLines) await show(event)
     }

@@ -12,12 +12,12 @@ const mostAtStart = 1_000
 
 /** The place behind which everything is yet to come. */
 export async function placeOfNow(hf: Holdfast): Promise<Place> {
-  for await (const { seq } of hf.events.watch({ back: 1, follow: false })) return { after: seq }
+  for await (const { seq } of hf.events.watch({ back: 1, items: true, follow: false })) return { after: seq }
   return { back: mostAtStart } // the log is empty, so whatever is in it later has come since
 }
 
 /** What to follow, and what to do if the database cannot be asked; unless that throws, it goes on where it was. */
-export interface FollowOptions extends Pick<WatchOptions, 'types' | 'tenant' | 'job' | 'mostBehind' | 'onSkipped'> {
+export interface FollowOptions extends Pick<WatchOptions, 'types' | 'tenant' | 'job' | 'items' | 'mostBehind' | 'onSkipped'> {
   from: Place
   signal: AbortSignal
   onTrouble: (error: unknown) => void

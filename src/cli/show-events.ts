@@ -14,6 +14,7 @@ export interface WhichFlags {
   types?: string
   tenant?: string
   job?: string
+  items?: true
   json?: true
 }
 
@@ -22,17 +23,19 @@ export function addWhich(command: Command): Command {
   return addTypes(command, 'Only events of these types:')
     .option('--tenant <tenant>', 'Only events of this tenant.')
     .option('--job <id>', 'Only events of this job; its last 8 letters will do.')
+    .option('--items', 'Those of the items of fan-outs too.')
 }
 
 /** The events that the flags choose. A type that does not exist is refused here. */
 export async function whichOf(
   hf: Holdfast,
-  { types, tenant, job }: WhichFlags,
-): Promise<Pick<WatchOptions, 'types' | 'tenant' | 'job'>> {
+  { types, tenant, job, items }: WhichFlags,
+): Promise<Pick<WatchOptions, 'types' | 'tenant' | 'job' | 'items'>> {
   const which = {
     ...typesIn({ ...(types !== undefined && { types }) }),
     ...(tenant !== undefined && { tenant }),
     ...(job !== undefined && { job: await pickJob(hf, job) }),
+    ...(items && { items }),
   }
   hf.events.watch(which)
   return which

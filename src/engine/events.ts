@@ -16,12 +16,14 @@ import type { Service } from '../service/service.ts'
 import { webhookGroup } from '../webhooks/planner.ts'
 import type { EngineParts } from './engine.ts'
 import { eventNewsOf } from './event-news.ts'
-import { idOf, limitOf, mustBeObject, placeOf, textOf, timeOf } from './given.ts'
+import { flagOf, idOf, limitOf, mustBeObject, placeOf, textOf, timeOf } from './given.ts'
 
 /** How to read for a group. */
 export interface SubscribeOptions {
   /** Which events: `'job.*'`, `'job.failed'`, several in a list. Default: all. The latest subscriber decides for its group. */
   types?: string | readonly string[]
+  /** Whether also those of the items of fan-outs, of which there may be millions. Default false; the latest subscriber decides here, too. */
+  items?: boolean
   /** Where a group that does not exist yet begins. Default: now. */
   from?: 'now' | 'beginning'
   /** How many readers may work at once; events of one job are always in one partition. Default 1, at most 64. Fixed once the group exists. */
@@ -45,6 +47,8 @@ export interface Group {
   name: string
   /** The types that it reads; null for all. */
   types: string[] | null
+  /** Whether it reads those of the items of fan-outs, too. */
+  items: boolean
   partitions: number
   createdAt: Date
   /** Everything up to this place in the log is handled, in every partition. */
@@ -78,6 +82,8 @@ export interface WatchOptions {
   types?: string | readonly string[]
   tenant?: string
   job?: string
+  /** Whether also those of the items of fan-outs. Default: only if `job` names one. */
+  items?: boolean
   /** Begin behind this place in the log. */
   after?: number
   /** Begin so many events back. Default 0: only what comes. */
@@ -93,7 +99,7 @@ export interface WatchOptions {
 }
 
 /** Which page of the log. */
-export interface EventPageOptions extends Pick<WatchOptions, 'types' | 'tenant' | 'job'> {
+export interface EventPageOptions extends Pick<WatchOptions, 'types' | 'tenant' | 'job' | 'items'> {
   /** Begin behind this place in the log: `next` of the page before. Default: its beginning. */
   after?: number
   /** Default 100, at most 1000. */
@@ -143,7 +149,8 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     whole('backoffMs', backoffMs, 3_600_000)
     const name = ownNameOf(group)
     const seq = from === 'beginning' ? 0 : await endOf(makeTide(store))
-    const [opened] = await store.run(openGroup, { group: name, types: given(options.types), partitions, seq })
+    const items = flagOf('items', options.items ?? false)
+    const [opened] = await store.run(openGroup, { group: name, types: given(options.types), items, partitions, seq })
     if (opened?.partitions !== partitions)
       throw new HoldfastError(
         'group_invalid',
@@ -218,12 +225,10 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
     watch(options = {}) {
       mustBeObject('options of watch', options)
       const { after, back = 0 } = options
-      if (after !== undefined) placeOf('after', after)
-      placeOf('back', back)
       return tail(store, wakeups, {
         ...filterOf(options),
-        after: after ?? null,
-        back,
+        after: after === undefined ? null : placeOf('after', after),
+        back: placeOf('back', back),
         follows: options.follow ?? true,
         signal: options.signal ?? new AbortController().signal,
         mostBehind: options.mostBehind ?? Number.POSITIVE_INFINITY,
@@ -234,11 +239,12 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
   }
 }
 
-function filterOf({ types, tenant, job }: WatchOptions) {
+function filterOf({ types, tenant, job, items = false }: WatchOptions) {
   return {
     types: given(types),
     tenant: textOf('tenant', tenant),
     jobId: job === undefined ? null : idOf(job),
+    items: flagOf('items', items),
   }
 }
 

@@ -96,7 +96,7 @@ const watch: Known<WatchOptions> = {
   pollMs: true,
 }
 
-const eventPage: Known<EventPageOptions> = { types: true, tenant: true, job: true, after: true, limit: true }
+const eventPage: Known<EventPageOptions> = { types: true, tenant: true, job: true, items: true, after: true, limit: true }
 
 const eventOptions: Table<Events> = {
   subscribe: { 1: subscribe },

@@ -20,6 +20,8 @@ export interface LogEvent {
   stage: number
   attempt: number
   sessionId: number | null
+  /** If it is about an item of a fan-out: the job whose item it is (null if that was redone from the start), its key, and its place among the items. */
+  item: { parent: JobId | null; key: string; position: number } | null
   data: unknown
 }
 
@@ -35,6 +37,8 @@ export interface EventRow {
   session_id: number | null
   attempt: number
   stage: number
+  /** Not there in events that were put aside by an earlier version. */
+  item?: { parent: string | null; key: string; position: number } | null
   data: unknown
 }
 
@@ -52,6 +56,7 @@ export function eventOf(row: EventRow): LogEvent {
     stage: row.stage,
     attempt: row.attempt,
     sessionId: row.session_id,
+    item: (row.item ?? null) as LogEvent['item'],
     data: row.data,
   }
 }

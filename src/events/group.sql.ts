@@ -26,11 +26,11 @@ export const findGroup = statement<{ name: string }>()(
 /** Makes a group with its cursors, or changes what an existing one wants to read. Answers how many partitions it has. */
 export const openGroup = statement<{ partitions: number }>()(
   'group.open',
-  (p: { group: string; types: string[] | null; partitions: number; seq: number }) => sql`
+  (p: { group: string; types: string[] | null; items: boolean; partitions: number; seq: number }) => sql`
   with opened as (
-    insert into holdfast.event_group (name, types, partitions)
-    values (${p.group}, ${p.types}::text[], ${p.partitions}::smallint)
-    on conflict (name) do update set types = excluded.types
+    insert into holdfast.event_group (name, types, items, partitions)
+    values (${p.group}, ${p.types}::text[], ${p.items}::boolean, ${p.partitions}::smallint)
+    on conflict (name) do update set types = excluded.types, items = excluded.items
     returning name, partitions
   ),
   cursors as (

@@ -5,6 +5,7 @@ import { notify } from '../store/wake.sql.ts'
 export interface GroupRow {
   name: string
   types: string[] | null
+  items: boolean
   partitions: number
   created_at: Date
   seq: number
@@ -20,7 +21,7 @@ export interface GroupRow {
 export const listGroups = statement<GroupRow>()(
   'group.list',
   () => sql`
-  select event_group.name, event_group.types, event_group.partitions, event_group.created_at, cursors.seq, cursors.held, cursors.failing,
+  select event_group.name, event_group.types, event_group.items, event_group.partitions, event_group.created_at, cursors.seq, cursors.held, cursors.failing,
     (select count(*) from holdfast.event_reader as reader where reader.group_name = event_group.name and reader.lease_until > now()) as readers,
     (select count(*) from holdfast.parked_event as parked where parked.group_name = event_group.name) as parked,
     greatest(0, log.top - cursors.seq) as behind,

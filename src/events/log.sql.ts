@@ -1,7 +1,11 @@
-import { sql, statement } from '../store/sql.ts'
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
+import { isItem, itemOf } from '../store/wanted.sql.ts'
 import type { EventRow } from './event.ts'
 
 const columns = sql`seq, at, type, state, job_id, kind, tenant, session_id, attempt, stage, data`
+/** Only whoever wants those of items is shown any, and pays for the look at each. */
+const itemIf = (isWanted: Sql, event: string) => sql`case when ${isWanted} then ${itemOf(event)} end as item`
+const fitsItem = (isWanted: Sql, event: string) => sql`(${isWanted} or not ${raw(isItem(event))})`
 
 /**
  * The events of one partition of a group, in order. `upTo` is what the tide says is safe, and no farther than one window ahead. A group
@@ -10,21 +14,28 @@ const columns = sql`seq, at, type, state, job_id, kind, tenant, session_id, atte
 export const readEvents = statement<EventRow>()(
   'event.read',
   (p: { group: string; partition: number; partitions: number; after: number; upTo: number; limit: number }) => sql`
-  select ${columns}
+  select ${columns}, ${itemIf(wantsItems(p.group), 'event')}
   from holdfast.event
   where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
     and exists (select from holdfast.event_group where name = ${p.group})
     and coalesce(type = any((select types from holdfast.event_group where name = ${p.group})::text[]), true)
+    and ${fitsItem(wantsItems(p.group), 'event')}
     and (${p.partitions}::int = 1 or (uuid_hash(coalesce(job_id, '00000000-0000-0000-0000-000000000000')) & 2147483647) % ${p.partitions}::int = ${p.partition}::int)
   order by seq
   limit ${p.limit}`,
 )
+
+function wantsItems(group: string): Sql {
+  return sql`(select items from holdfast.event_group where name = ${group})`
+}
 
 /** Which events somebody wants to see; null means any. */
 export interface BrowseFilter {
   types: string[] | null
   tenant: string | null
   jobId: string | null
+  /** Whether also those of the items of fan-outs. */
+  items: boolean
 }
 
 const isWanted = (p: BrowseFilter) => sql`(${p.types}::text[] is null or type = any(${p.types}))
@@ -59,7 +70,7 @@ export const browseEvents = statement<BrowsedRow>()(
     ) as reached
   ) as edge
   left join (
-    select *
+    select scanned.*, ${itemIf(sql`${p.items}::boolean`, 'scanned')}
     from (
       select ${columns}
       from holdfast.event
@@ -67,7 +78,7 @@ export const browseEvents = statement<BrowsedRow>()(
       order by seq
       limit ${p.most}::int
     ) as scanned
-    where ${isWanted(p)}
+    where ${isWanted(p)} and ${fitsItem(sql`${p.items}::boolean`, 'scanned')}
     limit ${p.limit}
   ) as fitting on true
   order by fitting.seq`,
@@ -77,7 +88,7 @@ export const browseEvents = statement<BrowsedRow>()(
 export const browseJobEvents = statement<EventRow>()(
   'event.browse_job',
   (p: BrowseRange) => sql`
-  select *
+  select told.*, ${itemOf('told')} as item
   from (
     select ${columns}
     from holdfast.event
@@ -97,13 +108,13 @@ export const placeBeforeEnd = statement<{ seq: number }>()(
   from (
     select seq
     from (
-      select seq, type, tenant
+      select seq, type, tenant, job_id
       from holdfast.event
       where seq <= ${p.upTo}::bigint
       order by seq desc
       limit ${p.most}::int
     ) as scanned
-    where ${isWanted(p)}
+    where ${isWanted(p)} and ${fitsItem(sql`${p.items}::boolean`, 'scanned')}
     limit ${p.back}
   ) as last`,
 )

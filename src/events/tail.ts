@@ -10,6 +10,8 @@ export interface TailOptions {
   types: string[] | null
   tenant: string | null
   jobId: string | null
+  /** Whether also those of the items of fan-outs. */
+  items: boolean
   /** Begin behind this place in the log. */
   after: number | null
   /** Begin so many of these events before the end. */
@@ -28,8 +30,8 @@ const batch = 500
 
 /** The events of the log in order, from a place on, without a group: nobody remembers how far it came. */
 export async function* tail(store: Runner, wakeups: Wakeups, options: TailOptions): AsyncGenerator<LogEvent> {
-  const { signal, follows, types, tenant, jobId, pollMs } = options
-  const filter = { types, tenant, jobId }
+  const { signal, follows, types, tenant, jobId, items, pollMs } = options
+  const filter = { types, tenant, jobId, items }
   const tide = makeTide(store)
   let woken = new AbortController()
   const unhear = follows ? wakeups.hear(() => woken.abort()) : undefined

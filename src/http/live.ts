@@ -14,6 +14,8 @@ export interface LiveFilter {
   types: ReadonlySet<string> | null
   tenant: string | undefined
   job: string | undefined
+  /** Whether also those of the items of fan-outs. */
+  items: boolean
 }
 
 /** What a listener is told. */
@@ -75,7 +77,12 @@ export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => 
     async function read(): Promise<void> {
       while (!ending.signal.aborted) {
         try {
-          for await (const event of engine().events.watch({ after: reader.at, signal: ending.signal, pollMs })) {
+          for await (const event of engine().events.watch({
+            after: reader.at,
+            items: true,
+            signal: ending.signal,
+            pollMs,
+          })) {
             reader.at = event.seq
             reader.safeAt = event.seq
             for (const listener of reader.listeners) listener.push(event)
@@ -148,8 +155,9 @@ export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => 
   }
 }
 
-function watchOf({ types, tenant, job }: LiveFilter) {
+function watchOf({ types, tenant, job, items }: LiveFilter) {
   return {
+    items,
     ...(types === null ? {} : { types: [...types] }),
     ...(tenant === undefined ? {} : { tenant }),
     ...(job === undefined ? {} : { job }),
@@ -161,10 +169,10 @@ function makeInbox(filter: LiveFilter, signal: AbortSignal): Listener & { events
   let held: LogEvent[] = []
   let isOver = signal.aborted
   let wake = () => {}
-  const fits = ({ type, tenant, jobId }: LogEvent) =>
+  const fits = ({ type, tenant, jobId, item }: LogEvent) =>
     (filter.types === null || filter.types.has(type)) &&
     (filter.tenant === undefined || filter.tenant === tenant) &&
-    (filter.job === undefined || filter.job === jobId)
+    (filter.job === undefined ? filter.items || item === null : filter.job === jobId)
   const end = () => {
     isOver = true
     wake()

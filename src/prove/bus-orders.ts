@@ -44,7 +44,7 @@ export async function carryOutOnBus(hf: Holdfast, order: BusOrder): Promise<stri
 
 /** Reads for a group that nobody else knows, and forgets it. */
 async function readOnce(hf: Holdfast): Promise<string[]> {
-  const reading = await hf.events.subscribe('passing', {}, () => {})
+  const reading = await hf.events.subscribe('passing', { items: true }, () => {})
   await reading.stop()
   await hf.events.forget('passing').catch(butNot('group_not_found'))
   return []

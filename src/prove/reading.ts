@@ -28,7 +28,7 @@ let runs = 0
 export async function readForProver(hf: Holdfast, tell: (handling: Handling) => void): Promise<void> {
   await hf.events.subscribe(
     proverGroup,
-    { types: 'job.*', from: 'beginning', partitions: 2, failures: most, backoffMs: 20, timeoutMs: 5_000 },
+    { types: 'job.*', items: true, from: 'beginning', partitions: 2, failures: most, backoffMs: 20, timeoutMs: 5_000 },
     seen(tell, async (event, ctx) => {
       await sleep(handlingMs)
       if (event.kind === 'staged' && event.type === announces('finish') && ctx.failures < most - 1)

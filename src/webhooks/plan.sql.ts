@@ -21,7 +21,7 @@ const timeOf = (column: string) => raw(`to_char(${column} at time zone 'utc', 'Y
 const errorIn = (data: string) => raw(`json_build_object('code', ${data} -> 'code', 'message', ${data} -> 'message')`)
 
 const job = sql`case when one.job_id is not null then json_build_object(
-        'id', one.job_id, 'kind', one.kind, 'queue', job.queue, 'isItem', job.is_item, 'state', one.state,
+        'id', one.job_id, 'kind', one.kind, 'queue', job.queue, 'isItem', job.is_item, 'parent', job.parent, 'state', one.state,
         'stage', json_build_object('number', one.stage, 'name', coalesce(output.name, kind.stages -> one.stage::int ->> 'name')),
         'attempt', one.attempt, 'submittedAt', ${timeOf('job.submitted_at')},
         'finishedAt', case when one.state in (${stateList(finalStates)}) then ${timeOf('one.at')} end, 'meta', payload.meta
@@ -90,10 +90,14 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
     select one.seq, ${body} as body
     from one
     left join lateral (
-      select live.queue, live.submitted_at, live.barrier_id is not null as is_item from holdfast.live_job as live where live.id = one.job_id
-      union all
-      select finished.queue, finished.submitted_at, finished.barrier_id is not null from holdfast.finished_job as finished where finished.id = one.job_id
-      limit 1
+      select own.queue, own.submitted_at, own.barrier_id is not null as is_item,
+        (select barrier.job_id from holdfast.barrier where barrier.id = own.barrier_id) as parent
+      from (
+        select live.queue, live.submitted_at, live.barrier_id from holdfast.live_job as live where live.id = one.job_id
+        union all
+        select ended.queue, ended.submitted_at, ended.barrier_id from holdfast.finished_job as ended where ended.id = one.job_id
+        limit 1
+      ) as own
     ) as job on true
     left join lateral (
       select kept.trace, case when octet_length(kept.meta::text) <= ${p.maxBytes}::bigint then kept.meta end as meta

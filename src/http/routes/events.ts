@@ -3,7 +3,7 @@ import { typesOf } from '../../job/event-type.ts'
 import { tenantFor } from '../caller.ts'
 import { type Given, json, operation } from '../operation.ts'
 import { logEvent, placeOf, showLogEvent } from '../schemas/event.ts'
-import { id, limit, list, next, tenant } from '../schemas/words.ts'
+import { flag, id, limit, list, next, tenant } from '../schemas/words.ts'
 import { stream } from '../sse.ts'
 import { z } from '../zod.ts'
 
@@ -11,6 +11,9 @@ const filters = {
   types: list('Which events: job.failed, job.*, several with commas between.').optional(),
   tenant: tenant.optional(),
   job: id.optional().openapi({ description: 'Only those of this job.' }),
+  items: flag.optional().openapi({
+    description: 'Whether also those of the items of fan-outs. Default: only if `job` names one.',
+  }),
   after: z.string().max(1_000).optional().openapi({ description: 'Only those behind this one: the `id` of an event.' }),
 }
 
@@ -35,10 +38,10 @@ export const eventOperations = [
     problems: ['event_type_unknown'],
     async handle(given) {
       const { hf, door, caller, query } = given
-      const { types, tenant: owner, job } = filterOf(given)
+      const { types, tenant: owner, job, items } = filterOf(given)
       const after = (await afterOf(given, query.after)) ?? 0
       const wanted = watchOf(types, owner, job)
-      const page = await hf.events.page({ ...wanted, after, limit: query.limit ?? 100 })
+      const page = await hf.events.page({ ...wanted, items, after, limit: query.limit ?? 100 })
       const events = await Promise.all(page.events.map((event) => showLogEvent(door.seal, caller, event)))
       return json(200, { events, next: page.next === null ? null : await placeOf(door.seal, caller, page.next) })
     },
@@ -73,9 +76,9 @@ export const eventOperations = [
       }
       try {
         const after = await afterOf(given, headers['last-event-id'] ?? query.after)
-        const { types, tenant: owner, job } = filterOf(given)
+        const { types, tenant: owner, job, items } = filterOf(given)
         const { events, from } = await door.live.listen(
-          { types: types && new Set(types), tenant: owner, job },
+          { types: types && new Set(types), tenant: owner, job, items },
           after,
           AbortSignal.any([given.signal, leaving.signal]),
         )
@@ -94,13 +97,17 @@ export const eventOperations = [
   }),
 ]
 
-type Asked = Given<unknown, { types?: string[] | undefined; tenant?: string | undefined; job?: string | undefined }>
+type Asked = Given<
+  unknown,
+  { types?: string[] | undefined; tenant?: string | undefined; job?: string | undefined; items?: boolean | undefined }
+>
 
 function filterOf({ caller, query }: Asked) {
   return {
     types: query.types ? known(query.types) : null,
     tenant: tenantFor(caller, query.tenant),
     job: query.job?.toLowerCase(),
+    items: query.items ?? false,
   }
 }
 

@@ -8,6 +8,7 @@ const group = z
   .object({
     name: z.string(),
     types: z.array(z.string()).nullable(),
+    items: z.boolean().openapi({ description: 'Whether it reads those of the items of fan-outs, too.' }),
     partitions: z.number().int(),
     createdAt: time,
     seq: z.number().int(),

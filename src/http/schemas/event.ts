@@ -25,6 +25,10 @@ export const logEvent = z
     kind: z.string().nullable(),
     tenant: z.string(),
     state: z.string().nullable().openapi({ description: 'What the job became by it.' }),
+    item: z
+      .object({ parent: z.string().nullable(), key: z.string(), position: z.number().int() })
+      .nullable()
+      .openapi({ description: 'If it is about an item of a fan-out: whose, its key, and its place among the items.' }),
   })
   .openapi('Event')
 
@@ -41,7 +45,7 @@ export async function showEvent(seal: Seal, caller: Caller, event: TimelineEvent
 
 /** One event of the log, as it is shown. */
 export async function showLogEvent(seal: Seal, caller: Caller, event: LogEvent): Promise<object> {
-  const { seq, at, type, attempt, stage, data, jobId, kind, tenant, state } = event
+  const { seq, at, type, attempt, stage, data, jobId, kind, tenant, state, item } = event
   return {
     id: await placeOf(seal, caller, seq),
     at,
@@ -50,6 +54,7 @@ export async function showLogEvent(seal: Seal, caller: Caller, event: LogEvent):
     kind,
     tenant,
     state,
+    item,
     attempt,
     stage,
     data: withoutStack(data),
