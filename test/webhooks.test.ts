@@ -38,6 +38,7 @@ test('an endpoint is told of the end of a job, signed over the bytes that it get
           kind: 'echo',
           queue: 'default',
           isItem: false,
+          parent: null,
           state: 'succeeded',
           stage: { number: 0, name: expect.any(String) },
           attempt: 1,

@@ -16,11 +16,14 @@ export interface BarrierRow {
   succeeded: number
   failed: number
   cancelled: number
+  /** Why its producer gave up, if it did so after it had given items. */
+  short: { code: string; message: string } | null
 }
 
 const columns: Sql = sql`barrier.id, barrier.opened_at, barrier.sealed_at is not null as is_sealed, barrier.joined_at is not null as is_joined,
     barrier.stopped_at is not null as is_stopped, coalesce(barrier.expires_at < now(), false) as is_expired,
-    barrier.failed + barrier.cancelled > ${tolerated('barrier.total')} as is_spoilt, barrier.total, barrier.succeeded, barrier.failed, barrier.cancelled`
+    barrier.failed + barrier.cancelled > ${tolerated('barrier.total')} as is_spoilt, barrier.total, barrier.succeeded, barrier.failed, barrier.cancelled,
+    barrier.short`
 
 /** Opens the barrier of a stage, or finds the one that an earlier attempt has opened. */
 export const openBarrier = statement<BarrierRow>()(

@@ -20,31 +20,53 @@ export interface Producer {
 const mostBytes = 4_194_304
 const lingerMs = 100
 
+/** How a producer ended: it said that this was all, or it threw after it had given items. `lost`: the attempt is no longer ours. */
+export type Produced = 'all' | 'lost' | { thrown: unknown }
+
 /**
- * Asks the stage for its items and stores them, batch by batch. False: the attempt is no longer ours. An item's id follows from its
- * barrier and its key, so a producer that died half-way adds on its second run only what is missing.
+ * Asks the stage for its items and stores them, batch by batch. An item's id follows from its barrier and its key, so a producer that died
+ * half-way adds on its second run only what is missing.
  */
 export async function produceItems(
   parts: { store: Runner; config: Config },
   producer: Producer,
   ctx: StageContext,
   barrier: BarrierRow,
-): Promise<boolean> {
+): Promise<Produced> {
   const { stage } = producer
   const adder = makeAdder(parts, producer, barrier)
   const keys = new Map<string, number>()
   let position = 0
   try {
-    for await (const item of itemsOf(stage, await stage.fanOut?.(ctx, ctx.input))) {
+    for await (const item of guarded(itemsOf(stage, await stage.fanOut?.(ctx, ctx.input)))) {
       ctx.signal.throwIfAborted()
       const key = stage.key ? distinct(keys, stage.key(item, position), position) : String(position)
       const input = await encodeItem(parts.config, producer, item, position)
-      if (!(await adder.add({ id: itemId(barrier, key), key, input, position }))) return false
+      if (!(await adder.add({ id: itemId(barrier, key), key, input, position }))) return 'lost'
       position += 1
     }
-    return await adder.flush()
+    return (await adder.flush()) ? 'all' : 'lost'
+  } catch (error) {
+    if (!(error instanceof ProducerFailed) || position === 0) throw error instanceof ProducerFailed ? error.cause : error
+    return (await adder.flush()) ? { thrown: error.cause } : 'lost'
   } finally {
     adder.stop()
+  }
+}
+
+/** Tells what a producer throws from what goes wrong with its items. */
+class ProducerFailed extends Error {}
+
+/** The same items; what the producer throws when it is asked for the next one is marked as its own. A list cannot throw. */
+function guarded(items: Items<unknown>): Items<unknown> {
+  return Array.isArray(items) ? items : guardedEach(items)
+}
+
+async function* guardedEach(items: Items<unknown>): AsyncGenerator<unknown> {
+  try {
+    yield* items
+  } catch (cause) {
+    throw new ProducerFailed('The producer failed.', { cause })
   }
 }
 

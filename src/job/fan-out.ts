@@ -23,6 +23,8 @@ export interface Summary {
   readonly succeeded: number
   readonly failed: number
   readonly cancelled: number
+  /** Why the producer gave up, if it threw after it had given items, time and again: there may be fewer of them than were meant. */
+  readonly error?: { readonly code: string; readonly message: string }
 }
 
 /** How one item ended. */

@@ -7,14 +7,15 @@ import { type Moved, moved } from './settle.sql.ts'
 
 /**
  * Seals and arms barriers and lets their jobs wait. If all items have ended already (or there are none), the join fires at once: the
- * barrier's row is held, so no settle can count past us meanwhile. The ledger is counted for the total, and so the counters start as it says.
+ * barrier's row is held, so no settle can count past us meanwhile. An error says that the producer gave up after some items: the job is partial at best. The ledger is counted for the total, and so the counters start as it says.
  */
 export const fanOutJobs = statement<Moved>()(
   'job.fan_out',
-  (p: { fences: Fence[]; sessionId: number }) => sql`
+  (p: { fences: Fence[]; sessionId: number; errors: (string | null)[] }) => sql`
   with mine as materialized (
     select *
-    from unnest(${p.fences.map(({ id }) => id)}::uuid[], ${p.fences.map(({ attempt }) => attempt)}::int[]) with ordinality as mine (id, attempt, place)
+    from unnest(${p.fences.map(({ id }) => id)}::uuid[], ${p.fences.map(({ attempt }) => attempt)}::int[], ${p.errors}::text[])
+      with ordinality as mine (id, attempt, error, place)
   ),
   held as materialized (
     select barrier.*
@@ -31,17 +32,18 @@ export const fanOutJobs = statement<Moved>()(
   ),
   moved as (
     update holdfast.live_job as job
-    set state = case when ready.is_joined then ${target('join')} else ${target('fanOut')} end, session_id = null, deadline_at = null, run_at = now()
+    set state = case when ready.is_joined then ${target('join')} else ${target('fanOut')} end, session_id = null, deadline_at = null, run_at = now(),
+      is_flawed = job.is_flawed or mine.error is not null
     from mine
     join ready on ready.job_id = mine.id
     where job.id = mine.id and job.attempt = mine.attempt and ${legal('fanOut')}
     returning job.id, job.kind, job.tenant, job.attempt, job.stage, ready.id as barrier_id, ready.total, ready.is_joined, mine.place,
-      ready.succeeded, ready.failed, ready.cancelled
+      ready.succeeded, ready.failed, ready.cancelled, mine.error
   ),
   sealed as (
     update holdfast.barrier
     set sealed_at = coalesce(barrier.sealed_at, now()), armed_at = now(), total = moved.total, moved_at = now(),
-      succeeded = moved.succeeded, failed = moved.failed, cancelled = moved.cancelled, joined_at = case when moved.is_joined then now() end,
+      short = coalesce(moved.error::json, barrier.short), succeeded = moved.succeeded, failed = moved.failed, cancelled = moved.cancelled, joined_at = case when moved.is_joined then now() end,
       stopped_at = case when moved.failed + moved.cancelled > ${tolerated('moved.total')} then now() end
     from moved
     where barrier.id = moved.barrier_id
@@ -49,7 +51,8 @@ export const fanOutJobs = statement<Moved>()(
   ),
   announced as (
     insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
-    select told.type, told.state, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage, json_build_object('items', total)
+    select told.type, told.state, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage,
+      case when error is null or told.place = 2 then json_build_object('items', total) else json_build_object('items', total, 'error', error::json) end
     from moved
     cross join lateral (
       select ${eventOf('fanOut')} as type, ${target('fanOut')} as state, 1 as place

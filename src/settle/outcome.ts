@@ -10,12 +10,12 @@ export interface JobError {
 
 /**
  * How an attempt ended. `hasFlaws`: items of its stage failed within the threshold. `parked`: what the database refused; the job waits with
- * it and is not run again.
+ * it and is not run again. A fan-out with an error: its producer gave up after some items.
  */
 export type Outcome =
   | { move: 'finish'; stageName: string; output: string | null; hasFlaws?: boolean }
   | { move: 'advance'; stageName: string; output: string | null; hasFlaws?: boolean }
-  | { move: 'fanOut' }
+  | { move: 'fanOut'; error?: JobError }
   | { move: 'retry'; error: JobError; delayMs: number; parked?: Outcome }
   | { move: 'fail'; error: JobError; isOptional: boolean }
   | { move: 'release' }

@@ -58,7 +58,11 @@ export function writeOutcomes(
       return runner.run(move === 'fail' ? failJobs : failOptional, { fences, sessionId, errors })
     }
     case 'fanOut':
-      return runner.run(fanOutJobs, { fences, sessionId })
+      return runner.run(fanOutJobs, {
+        fences,
+        sessionId,
+        errors: (same as Of<'fanOut'>[]).map(({ outcome: { error } }) => (error ? JSON.stringify(error) : null)),
+      })
     case 'release':
       return runner.run(releaseJobs, { fences, sessionId })
   }

@@ -120,14 +120,14 @@ const fromStage = (isFromStart: boolean) => sql`
         when job.state = 'partial' and job.is_flawed then coalesce((
           select min(flawed.stage)
           from holdfast.barrier as flawed
-          where flawed.job_id = job.id and flawed.failed + flawed.cancelled > 0
+          where flawed.job_id = job.id and (flawed.failed + flawed.cancelled > 0 or flawed.short is not null)
         ), job.stage)
         else job.stage end::smallint`
 
 /**
  * Sends final jobs round again, from the stage they stopped at or from the start, and with a parent its failed items: those that
  * succeeded are not run again. Their attempts go on counting. A fan-out of a later stage than the one it goes back to is forgotten:
- * its items came from an output that is about to change.
+ * its items came from an output that is about to change. A producer that had given up runs again, and adds what is missing.
  */
 export const redoJobs = statement<{ id: string }>()(
   'job.redo',
@@ -175,7 +175,9 @@ export const redoJobs = statement<{ id: string }>()(
     set succeeded = barrier.succeeded - coalesce(uncounted.succeeded, 0), failed = barrier.failed - coalesce(uncounted.failed, 0),
       cancelled = barrier.cancelled - coalesce(uncounted.cancelled, 0), moved_at = now(), expires_at = null,
       armed_at = case when parent.id is null then barrier.armed_at end, joined_at = case when parent.id is null then barrier.joined_at end,
-      stopped_at = case when parent.id is null then barrier.stopped_at end
+      stopped_at = case when parent.id is null then barrier.stopped_at end,
+      sealed_at = case when parent.id is null or barrier.short is null then barrier.sealed_at end,
+      short = case when parent.id is null then barrier.short end
     from touched
     left join uncounted on uncounted.barrier_id = touched.id
     left join holdfast.barrier as before on before.id = touched.id

@@ -8,7 +8,7 @@ import { type Summary, thresholdOf } from '../job/fan-out.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import { isConnectionError } from '../store/connection.ts'
 import type { Attempt } from './attempt.ts'
-import { failure, success } from './conclude.ts'
+import { errorOf, failure, success } from './conclude.ts'
 import type { HandlerParts } from './handler.ts'
 
 /**
@@ -26,13 +26,27 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
       const verified = corrected ?? barrier
       return verified.is_joined ? await join(parts, attempt, ctx, verified) : { move: 'fanOut' }
     }
-    if (!barrier.is_sealed && !(await produceItems(parts, attempt, ctx, barrier))) return { move: 'release' }
-    return { move: 'fanOut' }
+    if (barrier.is_sealed) return { move: 'fanOut' }
+    const produced = await produceItems(parts, attempt, ctx, barrier)
+    if (produced === 'lost') return { move: 'release' }
+    return produced === 'all' ? { move: 'fanOut' } : shortOf(attempt, produced.thrown)
   } catch (error) {
     // that our database was out of reach is not the handler's fault; a file or a server that the handler misses is
     if (error instanceof HoldfastError && isConnectionError(error)) return { move: 'release' }
     throw error
   }
+}
+
+/**
+ * What follows if the producer throws after it has given items. It is run again like any handler; once its retries are spent, what it gave
+ * stands, and the items decide how the job ends: nobody can know whether there would have been more, so it is partial at best. A permanent
+ * error says that the whole is in vain, and a time-out that there was more to come.
+ */
+function shortOf(attempt: Attempt, thrown: unknown): Outcome {
+  if (thrown instanceof HoldfastError && isConnectionError(thrown)) throw thrown
+  const error = errorOf(attempt, thrown)
+  const outcome = failure(attempt, error)
+  return outcome.move === 'fail' && error.code === 'handler_failed' ? { move: 'fanOut', error } : outcome
 }
 
 async function open({ store }: HandlerParts, { fence, stage }: Attempt): Promise<BarrierRow | undefined> {
@@ -54,6 +68,7 @@ async function join(parts: HandlerParts, attempt: Attempt, ctx: StageContext, ba
     succeeded: barrier.succeeded,
     failed: barrier.failed,
     cancelled: barrier.cancelled,
+    ...(barrier.short && { error: barrier.short }),
   }
   const flaws = summary.failed + summary.cancelled
   if (barrier.is_spoilt) {
@@ -71,5 +86,5 @@ async function join(parts: HandlerParts, attempt: Attempt, ctx: StageContext, ba
   const output = attempt.stage.join
     ? await attempt.stage.join(ctx, summary, resultsOf(parts.store, barrier.id))
     : summary
-  return success(parts.config, attempt, output, flaws > 0)
+  return success(parts.config, attempt, output, flaws > 0 || barrier.short !== null)
 }

@@ -86,7 +86,7 @@ export function batchOf({ parent, barrier }: { parent: Running; barrier: Barrier
 
 /** Seals the barrier and lets its parent wait. */
 export function seal(store: Runner, { parent }: Pick<FanOut, 'parent'>) {
-  return store.run(fanOutJobs, { fences: [parent], sessionId: parent.sessionId })
+  return store.run(fanOutJobs, { fences: [parent], sessionId: parent.sessionId, errors: [null] })
 }
 
 /** Claims all items that wait, by one session. */
