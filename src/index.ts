@@ -46,7 +46,15 @@ export {
 } from './job/define.ts'
 export type { DeliveryState } from './job/delivery-state.ts'
 export { type EventType, eventTypes } from './job/event-type.ts'
-export { type Each, type FanOut, type ItemResult, isComplete, type Summary, type Tolerance } from './job/fan-out.ts'
+export {
+  type Each,
+  type FanOut,
+  type ItemContext,
+  type ItemResult,
+  isComplete,
+  type Summary,
+  type Tolerance,
+} from './job/fan-out.ts'
 export type { JobId } from './job/id.ts'
 export { can, type FinalState, isFinal, type LiveState, type MoveName, type State } from './job/machine.ts'
 export type { Rung } from './reaper/bound.ts'

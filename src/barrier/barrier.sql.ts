@@ -155,6 +155,18 @@ export const itemResults = statement<ItemResultRow & { bytes: number }>()(
   order by item.position, item.id`,
 )
 
+/** The job that has opened a barrier, with its input as text. */
+export const parentOf = statement<{ id: string; input: string | null }>()(
+  'barrier.parent',
+  (p: { barrierId: string }) => sql`
+  select barrier.job_id as id, coalesce(live.input, ended.input, payload.input)::text as input
+  from holdfast.barrier
+  left join holdfast.live_job as live on live.id = barrier.job_id
+  left join holdfast.finished_job as ended on ended.id = barrier.job_id
+  left join holdfast.job_payload as payload on payload.job_id = barrier.job_id
+  where barrier.id = ${p.barrierId}::uuid`,
+)
+
 /** How one item ended. */
 export interface ItemResultRow {
   id: string

@@ -9,9 +9,15 @@ export type Items<Item> = Iterable<Item> | AsyncIterable<Item>
 /** How many failed items a fan-out tolerates: that many (a number says the same as `{ count }`), or that share of all. */
 export type Tolerance = number | { readonly count: number } | { readonly share: number }
 
+/** What the handler of an item is given. */
+export interface ItemContext<Item = unknown, Input = unknown> extends StageContext<Item, unknown> {
+  /** The job that the item belongs to. Asked of the database once per job and process, and only if a handler wants it. */
+  parent(): Promise<{ readonly id: JobId; readonly input: Input }>
+}
+
 /** What runs for one item, with retries and a time-out of its own. */
-export interface Each<Item, Part> {
-  readonly run: (ctx: StageContext<Item, unknown>, item: Item) => Part | Promise<Part>
+export interface Each<Item, Part, Input = unknown> {
+  readonly run: (ctx: ItemContext<Item, Input>, item: Item) => Part | Promise<Part>
   readonly retries?: number
   readonly timeoutMs?: number
   readonly backoff?: Backoff
@@ -48,7 +54,10 @@ export interface FanOut<Input, Earlier, Output, Item, Part> {
   /** What tells items apart, so that a producer that died half-way adds none twice. Default: their position. */
   readonly key?: (item: Item, position: number) => string
   /** Runs per item: a function, a function with retries and a time-out of its own, or another kind (which may fan out itself). */
-  readonly each: ((ctx: StageContext<Item, unknown>, item: Item) => Part | Promise<Part>) | Each<Item, Part> | AnyJob
+  readonly each:
+    | ((ctx: ItemContext<Item, Input>, item: Item) => Part | Promise<Part>)
+    | Each<Item, Part, Input>
+    | AnyJob
   /** Runs once after the last item; its output is the stage's. Without it, the summary is. */
   readonly join?: (
     ctx: StageContext<Input, Earlier>,

@@ -87,7 +87,8 @@ export function claimThose(p: Claim, which: Sql, answer: Sql, more: ClaimMore = 
       deadline_at = now() + coalesce(${commonMs(p.deadlinesMs)}::float8, (${p.deadlinesMs}::jsonb -> job.kind ->> job.stage)::float8) * interval '1 ms'
     where job.ctid = any(array(${more.taken(picked)}
     ))
-    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part, job.input${more.returned}
+    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part, job.barrier_id,
+      job.input${more.returned}
   ),
   told as (
     select claimed.*, payload.input as own_input, payload.trace, case when claimed.stage > 0 then (
@@ -107,7 +108,7 @@ const inLots = sql`
   select array_agg(id)::text as ids, ${listed('kind')} as kinds, ${listed('tenant')} as tenants,
     ${listed(`date_part('epoch', submitted_at)`)} as submitted,
     ${listed(`case when attempt > 1 or stage > 0 or failures > 0 or crashes > 0 or is_part or priority <> ${usualPriority}
-      then concat_ws(',', priority, stage, attempt, failures, crashes, is_part) else '' end`)} as numbers,
+      then concat_ws(',', priority, stage, attempt, failures, crashes, case when is_part then barrier_id end) else '' end`)} as numbers,
     ${listed('coalesce(input, own_input)')} as inputs, min(outputs) as outputs, min(trace) as trace
   from told
   group by case when input is null or stage > 0 then id end`

@@ -1,11 +1,15 @@
 import type { Config } from '../config/config.ts'
-import { messageOf } from '../errors/errors.ts'
+import { HoldfastError, messageOf } from '../errors/errors.ts'
 import type { Schema, StageContext } from '../job/define.ts'
+import type { ItemContext } from '../job/fan-out.ts'
+import type { JobId } from '../job/id.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
+import { isConnectionError } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
 import { type Attempt, eachOf } from './attempt.ts'
 import { errorOf, failure, success } from './conclude.ts'
 import { runFanOut } from './fan-out.ts'
+import type { Parents } from './parents.ts'
 
 /** Where a handler's reports go. */
 export interface Reporter {
@@ -18,6 +22,7 @@ export interface HandlerParts {
   config: Config
   store: Store
   reporter: Reporter
+  parents: Parents
 }
 
 /** Runs the handler and says how the attempt ended. Never throws: whatever a handler does is an outcome. */
@@ -28,10 +33,13 @@ export async function runHandler(parts: HandlerParts, attempt: Attempt): Promise
   const ctx = contextOf(attempt, input.value, parts.reporter)
   const { stage, row } = attempt
   try {
-    if (row.is_part) return success(parts.config, attempt, await eachOf(stage).run(ctx, input.value))
+    if (row.is_part)
+      return success(parts.config, attempt, await eachOf(stage).run(itemContextOf(parts, attempt, ctx), input.value))
     if (stage.run) return success(parts.config, attempt, await stage.run(ctx))
     return await runFanOut(parts, attempt, ctx)
   } catch (thrown) {
+    // that our database was out of reach when an item asked for its parent is not the handler's fault
+    if (row.is_part && thrown instanceof HoldfastError && isConnectionError(thrown)) return { move: 'release' }
     return failure(attempt, errorOf(attempt, thrown))
   }
 }
@@ -52,6 +60,18 @@ function contextOf(held: Attempt, input: unknown, reporter: Reporter): StageCont
     progress: (done, total, note) => reporter.progress(held, done, total, note),
     log: (message, data) => reporter.log(held, message, data),
   }
+}
+
+/** The same for an item, which can also ask for its job. Each has an input of its own to change. */
+function itemContextOf({ parents }: HandlerParts, { row, job }: Attempt, ctx: StageContext): ItemContext {
+  const parent = async () => {
+    const { id, input: text } = await parents.of(row.barrierId as string)
+    const value: unknown = JSON.parse(text)
+    const read = job.input ? await fitted(job.input, value, job.kind) : { value }
+    if ('error' in read) throw new HoldfastError('input_invalid', read.error.message)
+    return { id: id as JobId, input: read.value }
+  }
+  return Object.assign(ctx, { parent })
 }
 
 function outputsOf({ row, job }: Attempt): Record<string, unknown> {

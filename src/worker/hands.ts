@@ -11,6 +11,7 @@ import { type HandlerParts, runHandler } from './handler.ts'
 import type { Taker } from './handover.ts'
 import type { ClaimedRow } from './lot.ts'
 import type { Pace } from './pace.ts'
+import { Parents } from './parents.ts'
 import { Prefetch, type Prefetched } from './prefetch.ts'
 import type { Reports } from './report.ts'
 import { beginAttempt, endAttempt } from './span.ts'
@@ -81,7 +82,12 @@ export const tickMs = 50
 /** Makes the hands of a worker. */
 export function makeHands(options: HandsOptions): Hands {
   const { config, settler, reports, pace } = options
-  const handlerParts: HandlerParts = { config, store: options.store, reporter: reports }
+  const handlerParts: HandlerParts = {
+    config,
+    store: options.store,
+    reporter: reports,
+    parents: new Parents(options.store),
+  }
   const makeAttempt = attemptMaker(config)
   const running = new Set<Attempt>()
   const settling = new Map<HeldFence, ClaimedRow>()

@@ -19,7 +19,7 @@ function lotOf(rows: { id: string; kind: string; tenant: string; numbers?: strin
 test('the jobs of a lot are what most jobs are, unless it says otherwise', () => {
   const lot = lotOf([
     { id: 'a', kind: 'k', tenant: 's', input: 'null' },
-    { id: 'b', kind: 'l', tenant: 't', input: '{"a": "b,c"}', numbers: '2,1,3,4,5,t' },
+    { id: 'b', kind: 'l', tenant: 't', input: '{"a": "b,c"}', numbers: '2,1,3,4,5,the-barrier' },
   ])
   const rows = rowsOf([lot], 7)
   const submittedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
@@ -37,7 +37,7 @@ test('the jobs of a lot are what most jobs are, unless it says otherwise', () =>
   }
   expect(rows).toEqual([
     { ...both, ...first, is_part: false },
-    { ...both, ...second, is_part: true },
+    { ...both, ...second, is_part: true, barrierId: 'the-barrier' },
   ])
 })
 
@@ -47,7 +47,7 @@ test('the urgent jobs of all lots come first, and equals stay in their order', (
     kind: 'k',
     tenant: 't',
     input: '1',
-    numbers: `${priority},0,1,0,0,f`,
+    numbers: `${priority},0,1,0,0`,
   })
   const rows = rowsOf([lotOf([one('a', 3), one('b', 1)]), lotOf([one('c', 4)]), lotOf([one('d', 1)])], 7)
   expect(rows.map(({ id }) => id)).toEqual(['b', 'd', 'a', 'c'])

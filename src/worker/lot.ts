@@ -12,7 +12,9 @@ export interface ClaimedRow {
   attempt: number
   failures: number
   crashes: number
+  /** Whether it runs the `each` of its parent's stage; then its barrier is told, too. */
   is_part: boolean
+  barrierId?: string
   submittedAtMs: number
   input: string | null
   outputs: string | null
@@ -59,7 +61,7 @@ function unpacked(lot: ClaimedLot, sessionId: number): ClaimedRow[] {
 }
 
 function withNumbers(row: ClaimedRow, given: string): ClaimedRow {
-  const [priority, stage, attempt, failures, crashes, isPart] = given.split(',')
+  const [priority, stage, attempt, failures, crashes, barrierId] = given.split(',')
   return {
     ...row,
     priority: Number(priority),
@@ -67,6 +69,7 @@ function withNumbers(row: ClaimedRow, given: string): ClaimedRow {
     attempt: Number(attempt),
     failures: Number(failures),
     crashes: Number(crashes),
-    is_part: isPart === 't',
+    is_part: barrierId !== undefined,
+    ...(barrierId !== undefined && { barrierId }),
   }
 }

@@ -25,7 +25,7 @@ export function beginAttempt({ row, job, stage }: Attempt): Traced | null {
 export function endAttempt({ span, abortedBy }: Attempt, outcome: Outcome, settled: Settled | 'cancelled'): void {
   if (!span) return
   const attributes = { 'holdfast.outcome': outcome.move, 'holdfast.settled': settled === 'settled' }
-  const failed = 'error' in outcome ? outcome.error.message : undefined
+  const failed = 'error' in outcome ? outcome.error?.message : undefined
   const lost = settled === 'settled' ? undefined : `Nothing was written: ${abortedBy ?? 'lease_lost'}.`
   const error = failed ?? lost
   span.end({ attributes, ...(error !== undefined && { error }) })
