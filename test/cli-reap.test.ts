@@ -5,6 +5,7 @@ import { boundOf, ladder } from '#holdfast/reaper/bound'
 import { ask, call, library, moduleOf, run } from './cli/command.ts'
 import { swift } from './crash/member.ts'
 import { expect, newDatabase, test, until } from './fixtures.ts'
+import { expire, plain } from './owned.ts'
 
 const { logLevel: _quiet, ...timing } = swift
 const env = (url: string) => ({
@@ -64,6 +65,54 @@ test('reap revives what a dead worker left behind, until it is asked to stop', a
   expect(await reaper.exited).toBe(0)
   expect(reaper.output()).toContain('Stopped.')
   expect(await query('select lease_until > now() as leads from holdfast.leader')).toEqual([{ leads: false }])
+})
+
+const owning = `
+  export const owners = {
+    ext: {
+      read: async () => 'running',
+      markFailed: async (execution) => { process.stderr.write('MARKED ' + execution + '\\n'); return 'done' },
+    },
+  }`
+
+test('reap and work take owners from a module, and ask them about barriers that expired', async ({
+  url,
+  hf,
+  query,
+}) => {
+  const jobs = `import { defineJob } from '${library}'
+    export const nothing = defineJob('nothing', { run() {} })`
+  const commands = [
+    ['reap', '--owners-module', await moduleOf(owning, 'owners.mjs')],
+    ['work', await moduleOf(jobs + owning), '--processes', '1'],
+  ]
+  for (const [index, args] of commands.entries()) {
+    const command = run(args, { env: env(url) })
+    await hf.barrier.open({
+      ...plain,
+      id: `run-${index}`,
+      tenant: 'acme',
+      expires: 3_600_000,
+      owner: { name: 'ext', execution: `exec-${index}` },
+    })
+    await expire(query, `run-${index}`)
+    await command.says(new RegExp(`MARKED exec-${index}`))
+    await until(async () => (await hf.barrier.get(`run-${index}`)) === null, 'the barrier is removed')
+    command.signal('SIGTERM')
+    expect(await command.exited).toBe(0)
+  }
+})
+
+test('a module without owners, or with something that is none, is refused by name', async ({ url }) => {
+  for (const [code, why] of [
+    ['export const other = 1', 'exports no `owners`'],
+    ['export const owners = { ext: { read() {} } }', 'owners.ext is no owner'],
+  ] as const) {
+    const { code: exit, stderr } = await call(['reap', '--url', url, '--owners-module', await moduleOf(code)])
+    expect(stderr).toContain('module_invalid')
+    expect(stderr).toContain(why)
+    expect(exit).not.toBe(0)
+  }
 })
 
 test('a reaper that was killed is followed by the next', async ({ url, given, hf }) => {

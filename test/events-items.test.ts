@@ -29,8 +29,10 @@ test('a group hears of the items of fan-outs only if it asks, and then whose the
   const { client } = await serve(hf)
   const heard: Record<string, LogEvent[]> = { few: [], all: [] }
   for (const group of ['few', 'all'])
-    await hf.events.subscribe(group, { types: 'job.failed', from: 'beginning', items: group === 'all' }, (event) =>
-      void heard[group]?.push(event),
+    await hf.events.subscribe(
+      group,
+      { types: 'job.failed', from: 'beginning', items: group === 'all' },
+      (event) => void heard[group]?.push(event),
     )
   await hf.work()
   const parent = await hf.submit(some, null)
@@ -40,7 +42,10 @@ test('a group hears of the items of fan-outs only if it asks, and then whose the
   await until(() => heard.few?.length === 1 && heard.all?.length === 2, 'both groups have heard')
   expect(heard.few).toMatchObject([{ jobId: single.id, item: null }])
   const marker = { parent: parent.id, key: 'bad', position: 1 }
-  expect(heard.all).toMatchObject([{ kind: 'some', item: marker }, { jobId: single.id, item: null }])
+  expect(heard.all).toMatchObject([
+    { kind: 'some', item: marker },
+    { jobId: single.id, item: null },
+  ])
   expect(await hf.events.groups()).toMatchObject([
     { name: 'all', items: true },
     { name: 'few', items: false },

@@ -39,7 +39,10 @@ test('a producer that throws after its last item leaves the end to the items, an
   await hf.work()
   const handle = await hf.submit(job, null)
   const error = { code: 'handler_failed', message: 'The source went away.' }
-  expect(await handle.result()).toMatchObject({ state: 'partial', output: { total: 3, succeeded: 3, failed: 0, error } })
+  expect(await handle.result()).toMatchObject({
+    state: 'partial',
+    output: { total: 3, succeeded: 3, failed: 0, error },
+  })
   // it had its retries first, and added no item twice
   expect(runs()).toBe(2)
   expect(await hf.items(handle.id)).toHaveLength(3)

@@ -159,7 +159,7 @@ test('a listener that ends before it has read anything leaves no reader behind',
     () => {},
   )
   const leaving = new AbortController()
-  await live.listen({ types: null, tenant: undefined, job: undefined }, null, leaving.signal)
+  await live.listen({ types: null, tenant: undefined, job: undefined, items: false }, null, leaving.signal)
   expect(live.listeners()).toBe(1)
   leaving.abort()
   expect(live.listeners()).toBe(0)

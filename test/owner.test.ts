@@ -425,8 +425,9 @@ test('an expired barrier without a tenant is kept, and an error is logged', asyn
   expect(await hf.barrier.get('run')).toMatchObject({ status: 'open', tenant: null })
 })
 
-test('an expired barrier whose owner is not configured here is kept and reported', async ({ open, expired }) => {
+test('an expired barrier whose owner nobody knows is kept and reported', async ({ open, query, expired }) => {
   await expired()
+  await query(`update holdfast.owned_barrier set due_at = now() - interval '1 min'`)
   const { log, told } = listening()
   const hf = await open({ ...swift, log, owners: { other: ownerThat(() => expect.unreachable('not its own')) } })
   await hf.reap()
@@ -803,3 +804,51 @@ test.for([{ timeoutMs: 0 }, { retries: -1 }, { maxBytes: 0.5 }, { retryMs: Numbe
     expect(() => httpOwner({ base: 'http://x', ...wrong })).toThrow('must be a whole number')
   },
 )
+
+test('a process that knows the owner asks it, although one leads that does not', async ({ open, query, expired }) => {
+  const leading = await (await open({ ...swift })).reap()
+  await until(() => leading.term() !== null, 'a process without owners leads')
+  const owner = ownerThat('running', 'done')
+  const other = await open({ ...swift, owners: { ext: owner } })
+  const reaping = await other.reap()
+  await expired()
+  await until(async () => (await query('select from holdfast.owned_barrier')).length === 0, 'the barrier is dealt with')
+  expect(owner.marks).toMatchObject([['exec-run', 'acme', expect.stringContaining('1 of 2 parts')]])
+  expect([leading.term() !== null, reaping.term()]).toEqual([true, null])
+})
+
+test('several processes that know an owner ask it once about a barrier', async ({ open, query, expired }) => {
+  const owner = ownerThat('running', 'done')
+  for (let n = 0; n < 3; n++) await (await open({ ...swift, owners: { ext: owner } })).reap()
+  for (const id of ['a', 'b', 'c']) await expired(id)
+  await until(async () => (await query('select from holdfast.owned_barrier')).length === 0, 'all are dealt with')
+  expect(owner.marks.map(([execution]) => execution).sort()).toEqual(['exec-a', 'exec-b', 'exec-c'])
+})
+
+test('after a mark, an event and why tell what was done', async ({ hf, store, query, ask, expired }) => {
+  for (const [id, status, end] of [
+    ['one', 'running', 'marked'],
+    ['two', 'final', 'ended'],
+    ['three', 'gone', 'gone'],
+  ] as const) {
+    await expired(id)
+    const job = (await hf.barrier.get(id))?.continuation.job as string
+    await ask(ownerThat(status, 'done'))
+    expect(await hf.barrier.get(id)).toBeNull()
+    const told = { type: 'barrier.expired', data: { barrier: id, end, owner: 'ext', execution: `exec-${id}` } }
+    expect(await hf.timeline(job)).toMatchObject([told])
+    const why = await hf.why(job)
+    expect(why).toMatchObject({ state: null, verdict: { code: 'barrier-given-up' }, repair: null })
+    expect(why.verdict.sentence).toContain(
+      `"exec-${id}" of owner \`ext\` was ${end === 'marked' ? 'marked failed' : `found ${end}`}`,
+    )
+    expect(await hf.why(job, { tenant: 'acme' })).toMatchObject({ state: null })
+    await expect(hf.why(job, { tenant: 'other' })).rejects.toMatchObject({ code: 'job_not_found' })
+  }
+  expect((await hf.audit()).violations).toEqual([])
+  // a barrier that is opened anew under the same id is another one
+  expect(await rearm(hf, 'one')).toMatchObject({ status: 'opened' })
+  await query(`update holdfast.owned_end set ended_at = now() - interval '8 d'`)
+  await sweepOwned(store)
+  expect(await query('select from holdfast.owned_end')).toEqual([])
+})

@@ -179,7 +179,7 @@ const ids = async (count: number) =>
     ({ id }) => id as string,
   )
 const job = '01890a5d-000f-7424-8000-0000000f4240'
-const wanted = { types: null, tenant: 'nobody', jobId: null, upTo: 1_000_000, limit: 500 }
+const wanted = { types: null, items: false, tenant: 'nobody', jobId: null, upTo: 1_000_000, limit: 500 }
 
 samples.push(
   ...Object.values(pages).map(

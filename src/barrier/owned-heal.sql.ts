@@ -1,4 +1,4 @@
-import { raw, sql, statement } from '../store/sql.ts'
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
 import { firing, isOpen, wakeIfFired } from './owned.sql.ts'
 
 /** A barrier that was compared with its ledger. */
@@ -53,13 +53,14 @@ export const findUnowned = statement<{ id: string; lost_ms: number }>()(
   limit ${p.limit}`,
 )
 
-/** Barriers whose time is up and whose owner is none of these. */
+/** Barriers whose time has been up for a while and whose owner is none of these: a process that knows it would have asked it by now. */
 export const findStrange = statement<{ id: string; owner: string; lost_ms: number }>()(
   'owned_barrier.strange',
-  (p: { owners: readonly string[]; limit: number }) => sql`
+  (p: { owners: readonly string[]; graceMs: number; limit: number }) => sql`
   select barrier.id, barrier.owner, ${lostMs}
   from holdfast.owned_barrier as barrier
-  where ${isOverdue} and barrier.owner is not null and barrier.owner <> all(${p.owners}::text[]) and barrier.due_at <= now()
+  where ${isOverdue} and barrier.owner is not null and barrier.owner <> all(${p.owners}::text[])
+    and barrier.due_at <= now() - ${p.graceMs}::float8 * interval '1 ms'
   order by barrier.due_at, barrier.id
   limit ${p.limit}`,
 )
@@ -93,14 +94,29 @@ export const compareOwned = statement<ComparedRow>()(
   order by id`,
 )
 
+/** Tells of barriers that have come to an end without their continuation, as a CTE. `gone` holds them whole. */
+function announcing(word: Sql): Sql {
+  return sql`announced as (
+    insert into holdfast.event (type, job_id, kind, tenant, attempt, stage, data)
+    select 'barrier.expired', job_id, kind, coalesce(tenant, 'default'), 0, 0, json_build_object('barrier', id, 'end', ${word}, 'owner', owner,
+      'execution', execution, 'total', total, 'arrived', arrived, 'expiredAt', expires_at)
+    from gone
+  )`
+}
+
 /** Closes barriers without an owner that have expired with work left: there is nobody to tell, and what still arrives is abandoned. */
 export const closeUnowned = statement<{ id: string; total: number; arrived: number }>()(
   'owned_barrier.close',
   (p: { ids: readonly string[] }) => sql`
-  update holdfast.owned_barrier as barrier
-  set expired_at = now(), moved_at = now()
-  where barrier.id = any(${p.ids}::text[]) and barrier.owner is null and ${isForsaken}
-  returning barrier.id, barrier.total, barrier.arrived`,
+  with gone as (
+    update holdfast.owned_barrier as barrier
+    set expired_at = now(), moved_at = now()
+    where barrier.id = any(${p.ids}::text[]) and barrier.owner is null and ${isForsaken}
+    returning barrier.*
+  ),
+  ${announcing(sql`'closed'`)}
+  select id, total, arrived
+  from gone`,
 )
 
 /** An expired barrier whose owner is to be asked. */
@@ -153,13 +169,32 @@ export const holdForsaken = statement<{ total: number; left: number }>()(
   for update`,
 )
 
-/** Removes an expired barrier whose execution has ended, by the words that selected it. No row: it was armed again, or moved. */
+/** What its owner said of the execution behind a barrier that is removed. */
+export type OwnedEnd = 'marked' | 'ended' | 'gone'
+
+/**
+ * Removes an expired barrier whose execution has ended, by the words that selected it, and keeps what became of it. No row: it was armed
+ * again, or moved.
+ */
 export const removeForsaken = statement<{ id: string }>()(
   'owned_barrier.remove',
-  (p: Armed) => sql`
-  delete from holdfast.owned_barrier as barrier
-  where barrier.id = ${p.id}::text and barrier.arming = ${p.arming}::bigint and ${isForsaken}
-  returning barrier.id`,
+  (p: Armed & { word: OwnedEnd }) => sql`
+  with gone as (
+    delete from holdfast.owned_barrier as barrier
+    where barrier.id = ${p.id}::text and barrier.arming = ${p.arming}::bigint and ${isForsaken}
+    returning barrier.*
+  ),
+  kept as (
+    insert into holdfast.owned_end (job_id, barrier_id, arming, tenant, kind, owner, execution, word, total, arrived, opened_at, armed_at, expires_at,
+      asks, is_rearmed)
+    select job_id, id, arming, tenant, kind, owner, execution, ${p.word}::text, total, arrived, opened_at, armed_at, expires_at, asks,
+      arming > opened_arming
+    from gone
+    on conflict (job_id) do nothing
+  ),
+  ${announcing(sql`${p.word}::text`)}
+  select id
+  from gone`,
 )
 
 /** Removes barriers that have fired or expired long ago. */
@@ -176,4 +211,20 @@ export const forgetOwned = statement<{ id: string }>()(
     for update skip locked
   ))
   returning id`,
+)
+
+/** Forgets what became of barriers that were removed long ago. */
+export const forgetEnds = statement<{ job_id: string }>()(
+  'owned_end.forget',
+  (p: { olderThanMs: number; limit: number }) => sql`
+  delete from holdfast.owned_end
+  where job_id = any(array(
+    select owned_end.job_id
+    from holdfast.owned_end
+    where owned_end.ended_at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+    order by owned_end.ended_at
+    limit ${p.limit}
+    for update skip locked
+  ))
+  returning job_id`,
 )

@@ -47,7 +47,8 @@ export async function produceItems(
     }
     return (await adder.flush()) ? 'all' : 'lost'
   } catch (error) {
-    if (!(error instanceof ProducerFailed) || position === 0) throw error instanceof ProducerFailed ? error.cause : error
+    if (!(error instanceof ProducerFailed) || position === 0)
+      throw error instanceof ProducerFailed ? error.cause : error
     return (await adder.flush()) ? { thrown: error.cause } : 'lost'
   } finally {
     adder.stop()

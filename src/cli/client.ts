@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { envNameOf, flagOf } from '../config/settings.ts'
-import { connect } from '../engine/connect.ts'
+import { type ConnectOptions, connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import type { Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
@@ -14,8 +14,9 @@ export async function withClient<T>(
   config: Config,
   use: (hf: Holdfast) => Promise<T>,
   log: Log = logFor(complain),
+  more: Pick<ConnectOptions, 'owners'> = {},
 ): Promise<T> {
-  const hf = await connect({ ...config, url: await urlOf(config), log })
+  const hf = await connect({ ...config, ...more, url: await urlOf(config), log })
   try {
     return await use(hf)
   } finally {

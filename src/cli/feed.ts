@@ -48,7 +48,12 @@ export function makeFeed({ hf, stagesOf, tell, onTrouble }: FeedOptions): Feed {
   async function flush(): Promise<void> {
     if (!place) return
     let count = 0
-    for await (const event of hf.events.watch({ ...place, items: true, follow: false, signal: AbortSignal.timeout(flushMs) })) {
+    for await (const event of hf.events.watch({
+      ...place,
+      items: true,
+      follow: false,
+      signal: AbortSignal.timeout(flushMs),
+    })) {
       count += 1
       if (count <= mostLines) await show(event)
     }

@@ -17,7 +17,8 @@ export async function placeOfNow(hf: Holdfast): Promise<Place> {
 }
 
 /** What to follow, and what to do if the database cannot be asked; unless that throws, it goes on where it was. */
-export interface FollowOptions extends Pick<WatchOptions, 'types' | 'tenant' | 'job' | 'items' | 'mostBehind' | 'onSkipped'> {
+export interface FollowOptions
+  extends Pick<WatchOptions, 'types' | 'tenant' | 'job' | 'items' | 'mostBehind' | 'onSkipped'> {
   from: Place
   signal: AbortSignal
   onTrouble: (error: unknown) => void

@@ -7,6 +7,7 @@ import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf, healthFlags } from './flags.ts'
 import { startHealth } from './health.ts'
 import { ladderFacts, ladderLines, ladderSettings, ladderTable } from './ladder-words.ts'
+import { loadOwners } from './load-owners.ts'
 import { listenForEnd } from './signals.ts'
 import { complain, print } from './terminal.ts'
 
@@ -22,7 +23,15 @@ export function addReap(program: Command): void {
     .description('Run a reaper without a worker: it leads or waits to, and moves on what lost workers left behind.')
     .option('--explain', 'Print how soon a lost job moves again, rung by rung, and end. Needs no database.')
     .action((flags: Flags) => (flags.explain ? explain(flags) : reap(flags)))
-  addSettings(addJson(command), [...clientSettings, ...ladderSettings, 'poolSize', 'logLevel', ...healthFlags])
+  addSettings(addJson(command), [
+    ...clientSettings,
+    ...ladderSettings,
+    'poolSize',
+    'logLevel',
+    'ownersModule',
+    'ownerTimeoutMs',
+    ...healthFlags,
+  ])
   addExamples(command, [
     ['holdfast reap', 'beside your workers, or while all of them are down'],
     ['holdfast reap --explain', 'the recovery bound under the settings of the environment'],
@@ -38,6 +47,7 @@ function explain(flags: Flags): void {
 
 async function reap(flags: Flags): Promise<void> {
   const config = configOf({ ...flags })
+  const owners = await loadOwners(config)
   // it holds nothing but its lease, which runs out by itself: there is nothing to save by waiting
   const ending = listenForEnd({ hurriedBy: ['SIGINT', 'SIGTERM'], onHurry: () => process.exit(1) })
   const untilAsked = async (hf: Holdfast) => {
@@ -51,7 +61,7 @@ async function reap(flags: Flags): Promise<void> {
     await health.stop()
     complain('Stopped.')
   }
-  await withClient(config, untilAsked, makeLog(config.logLevel))
+  await withClient(config, untilAsked, makeLog(config.logLevel), { owners })
 }
 
 function tellLadder(config: Config): void {

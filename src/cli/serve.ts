@@ -8,6 +8,7 @@ import { urlOf } from './client.ts'
 import { addExamples, addSettings, configOf, workSettings } from './flags.ts'
 import { startHealth } from './health.ts'
 import { loadJobs } from './load-jobs.ts'
+import { loadOwners } from './load-owners.ts'
 import { listenForEnd } from './signals.ts'
 import { complain } from './terminal.ts'
 
@@ -40,6 +41,7 @@ async function serve(module: string | undefined, flags: Record<string, unknown>)
   const config = configOf(flags)
   const log = makeLog(config.logLevel)
   const jobs = module === undefined ? [] : await loadJobs(module)
+  const owners = await loadOwners(config, module)
   const ending = listenForEnd({ hurriedBy: ['SIGINT', 'SIGTERM'], onHurry: () => process.exit(1) })
   // loaded here: other commands should not wait for what only a server needs
   const { makeServing } = await import('../http/serve.ts')
@@ -55,7 +57,7 @@ async function serve(module: string | undefined, flags: Record<string, unknown>)
     config,
     log,
     jobs,
-    reach: async () => connect({ ...config, url: await urlOf(config), jobs, log }),
+    reach: async () => connect({ ...config, url: await urlOf(config), jobs, owners, log }),
     onReady: (reached) => {
       hf = reached
       tellKeys(reached).catch(() => {})

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { readConfig } from '../config/config.ts'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import type { Working } from '../engine/work.ts'
@@ -7,6 +8,7 @@ import { within } from '../service/service.ts'
 import { type ChildLife, type ChildNews, wornOutCode } from './child.ts'
 import { codeOf } from './failure.ts'
 import { loadJobs } from './load-jobs.ts'
+import { loadOwners } from './load-owners.ts'
 
 /** The environment variable that carries the name of a worker's supervisor. */
 export const supervisorVariable = 'HOLDFAST_SUPERVISOR'
@@ -69,7 +71,8 @@ async function startWork(module: string): Promise<Started | undefined> {
   let hf: Holdfast | undefined
   try {
     const jobs = await loadJobs(module)
-    hf = await connect({ jobs, supervisor: process.env[supervisorVariable] ?? '' })
+    const owners = await loadOwners(readConfig({}), module)
+    hf = await connect({ jobs, owners, supervisor: process.env[supervisorVariable] ?? '' })
     const working = await hf.work()
     await tell({ news: 'ready', session: working.sessionId() })
     return { hf, working }

@@ -1272,6 +1272,12 @@ export interface components {
             tenant: string;
             /** @description What the job became by it. */
             state: string | null;
+            /** @description If it is about an item of a fan-out: whose, its key, and its place among the items. */
+            item: {
+                parent: string | null;
+                key: string;
+                position: number;
+            } | null;
         };
         WebhookWithSecret: components["schemas"]["Webhook"] & {
             /** @description Shown this once. */
@@ -1659,6 +1665,8 @@ export interface components {
         Group: {
             name: string;
             types: string[] | null;
+            /** @description Whether it reads those of the items of fan-outs, too. */
+            items: boolean;
             partitions: number;
             /**
              * Format: date-time
@@ -2140,6 +2148,8 @@ export interface operations {
                 tenant?: string;
                 /** @description Only those of this job. */
                 job?: string;
+                /** @description Whether also those of the items of fan-outs. Default: only if `job` names one. */
+                items?: boolean;
                 /** @description Only those behind this one: the `id` of an event. */
                 after?: string;
                 limit?: number;
@@ -2174,6 +2184,8 @@ export interface operations {
                 tenant?: string;
                 /** @description Only those of this job. */
                 job?: string;
+                /** @description Whether also those of the items of fan-outs. Default: only if `job` names one. */
+                items?: boolean;
                 /** @description Only those behind this one: the `id` of an event. */
                 after?: string;
             };

@@ -21,7 +21,7 @@ export interface ConnectOptions extends GivenSettings {
   migrate?: boolean
   /** A pino-like logger; default: one of our own at `logLevel`, writing to standard error. */
   log?: Log
-  /** The systems whose executions barriers wait for, by name. Every process that may lead the reaper needs them. */
+  /** The systems whose executions barriers wait for, by name. Each is asked by the processes that know it and work or reap, whoever leads. */
   owners?: Readonly<Record<string, Owner>>
   /** Names the process that supervises this one, if one does. */
   supervisor?: string

@@ -77,6 +77,7 @@ const engineOptions: Table<Holdfast> = {
 
 const subscribe: Known<SubscribeOptions> = {
   types: true,
+  items: true,
   from: true,
   partitions: true,
   timeoutMs: true,
@@ -87,6 +88,7 @@ const watch: Known<WatchOptions> = {
   types: true,
   tenant: true,
   job: true,
+  items: true,
   after: true,
   back: true,
   follow: true,
@@ -96,7 +98,14 @@ const watch: Known<WatchOptions> = {
   pollMs: true,
 }
 
-const eventPage: Known<EventPageOptions> = { types: true, tenant: true, job: true, items: true, after: true, limit: true }
+const eventPage: Known<EventPageOptions> = {
+  types: true,
+  tenant: true,
+  job: true,
+  items: true,
+  after: true,
+  limit: true,
+}
 
 const eventOptions: Table<Events> = {
   subscribe: { 1: subscribe },

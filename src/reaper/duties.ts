@@ -75,6 +75,8 @@ export interface DutyReport {
 export interface Duty {
   readonly name: string
   readonly everyMs: number
+  /** Whether it is done by every process that can, and not by the leader alone: rows decide who deals with what. */
+  readonly isAnyones?: true
   /** The signal fires when nobody waits for the rest; duties that ask only the database need not mind it. */
   run(store: Runner, signal?: AbortSignal): Promise<DutyReport>
 }

@@ -5,6 +5,7 @@ import {
   findDrained,
   findUnchecked,
   findUnowned,
+  forgetEnds,
   forgetOwned,
 } from '../barrier/owned-heal.sql.ts'
 import { isComplete } from '../job/fan-out.ts'
@@ -62,8 +63,10 @@ const forget: Duty = {
   name: 'forgetOwned',
   everyMs: 60_000,
   async run(store) {
-    const gone = await store.run(forgetOwned, { olderThanMs: 7 * day, limit: batch })
-    return report({ isFull: gone.length === batch })
+    const old = { olderThanMs: 7 * day, limit: batch }
+    const gone = await store.run(forgetOwned, old)
+    const ends = await store.run(forgetEnds, old)
+    return report({ isFull: gone.length === batch || ends.length === batch })
   },
 }
 

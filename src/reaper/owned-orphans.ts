@@ -78,11 +78,11 @@ export const ownedOrphans = {
     test: 'an execution that has ended is never overwritten, and its barrier is cleaned up',
   },
   'owner-unknown': {
-    comesAbout: 'The process that leads does not know the owner of an expired barrier.',
-    found: 'The name on the row is none of its owners.',
-    revived: 'Never discarded: reported as an error each minute, until a process that knows the owner leads.',
-    bound: 'until a process with this owner leads',
+    comesAbout: 'No process that works or reaps knows the owner of an expired barrier.',
+    found: 'The leader does not know the name on the row, and 10 s after the expiry nobody else has asked the owner.',
+    revived: 'Never discarded: reported as an error each minute, until a process that knows the owner works or reaps.',
+    bound: 'until a process with this owner works or reaps',
     duty: 'reportStrangeOwners',
-    test: 'an expired barrier whose owner is not configured here is kept and reported',
+    test: 'an expired barrier whose owner nobody knows is kept and reported',
   },
 } as const satisfies Record<string, OrphanClass>

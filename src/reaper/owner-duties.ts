@@ -17,12 +17,15 @@ export interface Asking {
 }
 
 const most = 50
+/** So long after its expiry a barrier has been taken by a process that knows its owner, if there is one. */
+const strangeMs = 10_000
 /** So many failures in a row are the owner's, not a row's: the rest is left for the next turn. */
 const enough = 3
 
 /**
  * The duties that ask other systems, one per owner: each runs in a loop of its own, so that an owner that is slow or down delays neither
- * the revival of jobs nor the barriers of other owners.
+ * the revival of jobs nor the barriers of other owners. They run in every process that knows the owner, whoever leads: each barrier is taken by
+ * its row, and so asked about by one of them.
  */
 export function ownerDuties(asking: Asking): Duty[] {
   const names = Object.keys(asking.owners)
@@ -34,7 +37,7 @@ function reportStrange(store: Store, owners: readonly string[]): Duty {
     name: 'reportStrangeOwners',
     everyMs: 60_000,
     async run() {
-      const rows = await store.run(findStrange, { owners, limit: most })
+      const rows = await store.run(findStrange, { owners, graceMs: strangeMs, limit: most })
       return report({ failed: rows.map((row) => failedOf(row, 'owner-unknown', strange(row.owner))) })
     },
   }
@@ -43,7 +46,7 @@ function reportStrange(store: Store, owners: readonly string[]): Duty {
 function strange(owner: string): HoldfastError {
   return new HoldfastError(
     'owner_unknown',
-    `The owner ${JSON.stringify(owner)} is not configured in this process, which leads; add it to connect({ owners }).`,
+    `No process that works or reaps knows the owner ${JSON.stringify(owner)}; add it to connect({ owners }), or to the module of \`--owners-module\`.`,
   )
 }
 
@@ -51,11 +54,15 @@ function askOwner(asking: Asking, name: string): Duty {
   return {
     name: 'askOwner',
     everyMs: 0,
+    isAnyones: true,
     async run(_store, signal = new AbortController().signal) {
       const all = report({})
+      const askedAbout = new Set<string>()
       for (let asked = 0, failures = 0; asked < most && failures < enough && !signal.aborted; asked++) {
         const [row] = await asking.store.run(takeOverdue, { owner: name })
-        if (!row) return all
+        // an owner that takes longer to answer than the wait before the next question would be asked on and on
+        if (!row || askedAbout.has(row.id)) return all
+        askedAbout.add(row.id)
         const one = await expireAlone(asking, asking.owners[name] as Owner, row, signal)
         all.healed.push(...one.healed)
         all.skipped.push(...one.skipped)
@@ -117,7 +124,7 @@ function tenantMissing({ id }: OverdueRow): HoldfastError {
 
 /** The execution has ended, however it did: nothing is overwritten, and nobody waits for the barrier any more. */
 async function cleanUp(store: Store, row: OverdueRow, word: 'final' | 'gone'): Promise<DutyReport> {
-  const [removed] = await store.run(removeForsaken, row)
+  const [removed] = await store.run(removeForsaken, { ...row, word: word === 'final' ? 'ended' : 'gone' })
   if (!removed) return rearmed(row)
   const message =
     word === 'final'
@@ -136,7 +143,7 @@ function mark(store: Store, owner: Owner, row: OverdueRow, question: Question): 
     if (answer.word === 'skipped' || answer.word === 'no')
       return skippedOf(row, 'owner-unclear', `its owner answered ${answer.word} to the mark; kept`)
     if (answer.word !== 'done') return unclear(row, answer, 'mark', question.signal)
-    const [removed] = await runner.run(removeForsaken, row)
+    const [removed] = await runner.run(removeForsaken, { ...row, word: 'marked' })
     if (!removed) return rearmed(row)
     const message = `expired with ${left}; its execution was marked failed`
     return report({ healed: [{ barrier: row.id, orphan: 'owned-expired', message }] })

@@ -94,15 +94,11 @@ export function makeReaper(options: { store: Runner; config: Config; news: Reape
   const askers = (outside?.duties ?? []).map((duty) =>
     loop({
       async turn(signal) {
-        if (leader.term() === null) return config.sweepMs
-        await runSweep(
-          options.store,
-          [duty],
-          (outside as Outside).news,
-          () => leader.term() !== null && !signal.aborted,
-          signal,
-        )
-        return Math.max(config.sweepMs, duty.everyMs)
+        const isOurs = () => duty.isAnyones === true || leader.term() !== null
+        if (!isOurs()) return config.sweepMs
+        await runSweep(options.store, [duty], (outside as Outside).news, () => isOurs() && !signal.aborted, signal)
+        // while another one leads, it is the likelier to know the owner
+        return Math.max(config.sweepMs, duty.everyMs, leader.term() === null ? followerMs : 0)
       },
       onError: news.trouble,
       errorPauseMs: config.sweepMs,
@@ -123,6 +119,9 @@ export function makeReaper(options: { store: Runner; config: Config; news: Reape
     },
   }
 }
+
+/** How often a process looks that does not lead. */
+const followerMs = 2_000
 
 /** Runs duties one after the other; a bad one does not block the others, and a deposed leader stops between two. */
 export async function runSweep(

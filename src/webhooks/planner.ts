@@ -42,7 +42,7 @@ export async function isWanted(store: Runner): Promise<boolean> {
 export async function openWebhooks(store: Runner): Promise<void> {
   if (await isWanted(store)) return
   const [mark] = await store.run(takeMark, { known: Number.MAX_SAFE_INTEGER })
-  await store.run(openGroup, { group: webhookGroup, types: null, partitions: 1, seq: mark?.top ?? 0 })
+  await store.run(openGroup, { group: webhookGroup, types: null, items: true, partitions: 1, seq: mark?.top ?? 0 })
 }
 
 const smallestWindow = 10

@@ -33,6 +33,18 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
     repair: null,
   },
   {
+    code: 'barrier-given-up',
+    states,
+    meaning:
+      'The barrier expired with work left, and its owner was asked about the execution: the job will not be submitted.',
+    orphans: [],
+    when: ({ barrier }) => barrier.endedBy !== undefined,
+    sentence: (c) =>
+      `not submitted: ${name(c)} expired, and ${partWords(c)}; ${endOf(c)} ${ago(c, c.barrier.expiredAt)}, and the barrier was removed`,
+    next: () => ({ what: 'Nothing: a barrier that is opened anew has a job of its own', byAt: null }),
+    repair: null,
+  },
+  {
     code: 'barrier-closed',
     states,
     meaning: 'The barrier expired with work left and was closed: the job will not be submitted.',
@@ -90,13 +102,13 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
   {
     code: 'owner-unknown',
     states,
-    meaning: 'The barrier has expired, and whoever leads does not know its owner.',
+    meaning: 'The barrier has expired, and no process that works or reaps knows its owner.',
     orphans: ['owner-unknown'],
     when: (c) => isOverdue(c) && c.barrier.asks === 0 && isLed(c) && (sinceMs(c, c.barrier.expiresAt) ?? 0) > askedMs,
     sentence: (c) =>
-      `not submitted: ${overdueWords(c)}; its owner \`${c.barrier.owner}\` was never asked, so whoever leads does not know it`,
+      `not submitted: ${overdueWords(c)}; its owner \`${c.barrier.owner}\` was never asked, so no process that works or reaps knows it`,
     next: () => ({
-      what: 'The owner is asked as soon as a process leads that knows it: connect({ owners })',
+      what: 'The owner is asked as soon as a process works or reaps that knows it: connect({ owners }), or --owners-module',
       byAt: null,
     }),
     repair: null,
@@ -158,6 +170,12 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
     repair: null,
   },
 ]
+
+function endOf({ barrier }: ContinuationCase): string {
+  const execution = `execution ${JSON.stringify(barrier.execution)} of owner \`${barrier.owner}\``
+  if (barrier.endedBy === 'marked') return `${execution} was marked failed`
+  return barrier.endedBy === 'ended' ? `${execution} was found ended` : `${execution} was found gone`
+}
 
 /** Ledgers are counted up to here for an answer. */
 const mostCounted = 20_000

@@ -23,7 +23,7 @@ export const readFacts = statement<VitalsRow & { facts: Facts | null; snapshots:
   'why.facts',
   (p: { id: string; shown: number }) => sql`
   with told as materialized (
-    select holdfast.facts_of(${p.id}::uuid, true) as facts
+    select coalesce(holdfast.facts_of(${p.id}::uuid, true), holdfast.facts_of_ended(${p.id}::uuid)) as facts
   ),
   living as materialized (
     select *

@@ -156,6 +156,8 @@ export interface OwnedFacts {
   expiredAt: Moment | null
   owner: string | null
   execution: string | null
+  /** If it was removed at its expiry: whether its execution was marked failed, had ended, or was gone. */
+  endedBy?: 'marked' | 'ended' | 'gone'
 }
 
 /** How far a group of readers is in the partition of this job. */

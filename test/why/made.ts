@@ -103,7 +103,7 @@ async function drained(on: On): Promise<FanOut> {
 
 /** A group that has read nothing yet, with a reader whose lease ends so many seconds from now. */
 async function group(on: On, name: string, reader: number | null): Promise<void> {
-  await on.store.run(openGroup, { group: name, types: null, partitions: 1, seq: 0 })
+  await on.store.run(openGroup, { group: name, types: null, items: true, partitions: 1, seq: 0 })
   if (reader === null) return
   await on.query(
     `with reader as (
