@@ -84,7 +84,9 @@ test('a wait of no time at all tells what is there', async ({ open }) => {
   expect(await hf.handle(id).result({ timeout: 0 })).toMatchObject({ output: 7 })
 })
 
-test('results that are too large to travel together come one after the other', async ({ open, query }) => {
+test('results that are too large to travel together come one after the other', {
+  timeout: 120_000,
+}, async ({ open, query }) => {
   const large = defineJob('large', { run: () => Array.from({ length: 50_000 }, () => Math.random()) })
   const hf = await open({ jobs: [large] })
   const handles = await hf.submitMany(
