@@ -356,7 +356,7 @@ test('an audit of a database without a schema, or with a newer one, says so', as
   const auditAt = (options: ConnectOptions) => open(options).then((hf: Holdfast) => hf.audit())
   await expect(auditAt({ url: empty.url })).rejects.toMatchObject({
     code: 'schema_missing',
-    message: expect.stringContaining('run `holdfast migrate`'),
+    message: expect.stringContaining('Run `holdfast migrate`.'),
   })
   await empty.drop()
   await query(`insert into holdfast.migration (number, name, checksum) values (9999, '9999_to_come.sql', 'x')`)

@@ -233,7 +233,7 @@ test('an item that is quarantined counts as failed and fires the join', async ({
   const made = await waiting({ given, store }, { items: 1, tolerate: { count: 1 } })
   const [item] = (await claimItems({ given }, made)) as [Running]
   await query('update holdfast.live_job set crashes = 2 where id = $1', [item.id])
-  await query(`update holdfast.session set ended_at = now(), ended_by = 'lock gone' where id = $1`, [item.sessionId])
+  await query(`update holdfast.session set ended_at = now(), ended_by = 'child exited' where id = $1`, [item.sessionId])
   const { quarantined } = await sweepOf(store)
   expect(quarantined).toMatchObject([{ id: item.id }])
   expect(await store.run(quarantineJobs, { orphans: quarantined })).toEqual([])
