@@ -3,6 +3,7 @@ import { suspectCrashes } from '#holdfast/job/define'
 import { textOf } from '#holdfast/store/sql'
 import { claimJobs, claimSuspects, nextDue } from '#holdfast/worker/claim.sql'
 import { claimForRemote, claimSuspectForRemote } from '#holdfast/worker/remote.sql'
+import { waitingSuspect } from '#holdfast/worker/suspect.sql'
 import { expect, test } from './fixtures.ts'
 
 /** A node of a plan, as EXPLAIN tells it. */
@@ -50,6 +51,7 @@ const statements = {
     tenant: null,
     deadlinesMs: '{"sample":[60000,60000]}',
   }),
+  'a look for suspects that wait': waitingSuspect.build({ lanes }),
   'a look for the next due job': nextDue.build({ lanes }),
 }
 
@@ -145,7 +147,9 @@ function literal(value: unknown): string {
 
 test('the index of suspects holds those whom the code suspects', async ({ query }) => {
   const [index] = await query(`select pg_get_indexdef('holdfast.live_job_suspect'::regclass) as text`)
-  expect(index?.text).toContain(`crashes >= ${suspectCrashes}`)
+  expect(index?.text).toContain(
+    `(crashes >= ${suspectCrashes}) OR ((crashes = 1) AND (crash_budget <= ${suspectCrashes}))`,
+  )
 })
 
 test('a claim among a million jobs touches a few pages, however old the statistics are', { timeout: 120_000 }, async ({

@@ -48,27 +48,137 @@ test('a job that kills its workers is quarantined at its crash budget, and takes
   }
 })
 
-test('jobs that have lost two workers run one at a time', async ({ url, hf, query }) => {
-  const jobs = await hf.submitMany(
+test('a suspect runs alone in its process', async ({ url, hf, query }) => {
+  const suspects = await hf.submitMany(
     kinds.hold,
     Array.from({ length: 3 }, (_, n) => ({ input: { name: `gate ${n}` } })),
   )
   await query('update holdfast.live_job set crashes = 2')
-  const fresh = await hf.submit(kinds.hold, { name: 'fresh' })
+  await hf.submitMany(
+    kinds.hold,
+    Array.from({ length: 3 }, () => ({ input: { name: 'fresh' } })),
+  )
   const worker = await startMember({ url, settings: swift })
-  const isSuspect = ({ id }: { id: string }) => id !== fresh.id
-  await until(() => worker.started().length === 2, 'one suspect and the fresh job run')
-  for (let ended = 0; ended < jobs.length; ended++) {
-    const suspects = await until(() => {
-      const started = worker.started().filter(isSuspect)
-      return started.length > ended && started
-    }, 'the next suspect runs')
-    expect(suspects).toHaveLength(ended + 1)
-    expect(await query(`select id from holdfast.live_job where state = 'running' and crashes = 2`)).toHaveLength(1)
-    const n = jobs.findIndex(({ id }) => id === suspects.at(-1)?.id)
-    worker.order({ open: `gate ${n}` })
+  worker.order({ open: 'fresh' })
+  for (const [ended] of suspects.entries()) {
+    const running = await until(
+      async () => {
+        const rows = await query<{ id: string; crashes: number }>(
+          `select id, crashes from holdfast.live_job where state = 'running'`,
+        )
+        return rows.some(({ crashes }) => crashes === 2) && rows
+      },
+      `suspect ${ended + 1} runs`,
+    )
+    expect(running).toHaveLength(1)
+    const seen = worker.lines.length
+    const [now] = await query<{ at: Date }>('select now() as at')
+    await until(
+      async () =>
+        (
+          await query(`select from holdfast.session where heartbeat_at > $1::timestamptz + interval '700 ms'`, [
+            now?.at,
+          ])
+        ).length > 0,
+      'the worker has had the time to start another one',
+    )
+    expect(worker.lines.slice(seen).filter(({ started }) => started)).toEqual([])
+    worker.order({ open: `gate ${suspects.findIndex(({ id }) => id === running[0]?.id)}` })
+    await until(async () => (await hf.get(running[0]?.id as string))?.state === 'succeeded', 'it ends')
   }
-  for (const { id } of jobs) await until(async () => (await hf.get(id))?.state === 'succeeded', 'the suspect ends')
+  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'the others end, too')
+})
+
+test('a job with a crash budget of two is a suspect from its first crash on', async ({ given, query }) => {
+  const { queue } = await given.queued({ crashBudget: 2 })
+  await query('update holdfast.live_job set crashes = 1')
+  const sessionId = await given.session()
+  expect(await given.claim({ sessionId, queue })).toEqual([])
+  expect(await given.claim({ sessionId, queue, isSuspect: true })).toHaveLength(1)
+})
+
+test('where no worker is ever empty, exactly one drains for a suspect, and claims it only when it is empty', {
+  timeout: 60_000,
+}, async ({ url, hf, query }) => {
+  const settings = { ...swift, concurrency: 2 }
+  const workers = await Promise.all([0, 1].map(() => startMember({ url, settings })))
+  const submit = (name: string) => hf.submit(kinds.hold, { name })
+  await Promise.all(['a', 'b', 'c', 'd'].map(submit))
+  const started = () => workers.flatMap((worker) => worker.started())
+  await until(() => started().length === 4, 'both workers are full')
+  const { id: suspect } = await submit('suspect')
+  await query(`update holdfast.live_job set crashes = 2 where state = 'queued'`)
+  const { id: next } = await submit('next')
+  const drains = () => query<{ session_id: string }>('select session_id from holdfast.drain')
+  const [drain] = await until(async () => {
+    const rows = await drains()
+    return rows.length > 0 && rows
+  }, 'one drains')
+  // either worker has a place now, and only the one that does not drain uses it
+  const [first, second] = await Promise.all(
+    workers.map(async (worker) =>
+      (await hf.list({ state: 'running' })).filter((job) => job.sessionId === worker.session),
+    ),
+  )
+  const nameOf = async (id: string | undefined) =>
+    ((await hf.get(id as string)) as { input: { name: string } }).input.name
+  for (const jobs of [first, second]) {
+    const name = await nameOf(jobs?.[0]?.id)
+    for (const worker of workers) worker.order({ open: name })
+  }
+  const other = workers.find(({ session }) => session !== Number(drain?.session_id)) as Member
+  await until(() => other.started().some(({ id }) => id === next), 'the other worker goes on')
+  expect(await hf.get(suspect)).toMatchObject({ state: 'queued', attempt: 0 })
+  expect(await drains()).toEqual([drain])
+  const mine = await hf.list({ state: 'running' })
+  const left = mine.find(({ sessionId }) => sessionId === Number(drain?.session_id))
+  for (const worker of workers) worker.order({ open: await nameOf(left?.id) })
+  await until(() => started().some(({ id }) => id === suspect), 'the suspect runs')
+  expect(await hf.get(suspect)).toMatchObject({ state: 'running', attempt: 1, sessionId: Number(drain?.session_id) })
+  expect(
+    (await hf.list({ state: 'running' })).filter(({ sessionId }) => sessionId === Number(drain?.session_id)),
+  ).toHaveLength(1)
+  await until(async () => (await drains()).length === 0, 'nobody drains any more')
+})
+
+test('poison that keeps coming is quarantined, and no innocent job with it', { timeout: 120_000 }, async ({
+  url,
+  hf,
+  query,
+}) => {
+  const settings = { ...swift, concurrency: 4 }
+  let isOver = false
+  /** A process that is replaced whenever it ends, as under a supervisor. */
+  async function slot(): Promise<void> {
+    while (!isOver) {
+      const worker = await startMember({ url, supervisor: boss, kinds: ['poison', 'steady'], settings }).catch(
+        () => null,
+      )
+      if (!worker) continue
+      await Promise.race([worker.ended, until(() => isOver, 'the test ends', 110_000)])
+      if (!isOver) await hf.reclaim({ supervisor: boss, pid: worker.pid })
+    }
+  }
+  const slots = [slot(), slot()]
+  const innocents = await hf.submitMany(
+    kinds.steady,
+    Array.from({ length: 20 }, () => ({ input: { takesMs: 1_500 } })),
+  )
+  const quarantined = () => query(`select kind from holdfast.finished_job where state = 'failed'`)
+  for (let poisons = 1; poisons <= 3; poisons++) {
+    await hf.submit(kinds.poison, { afterMs: 700 })
+    // the next one comes as soon as this one has killed somebody, so that there is always one among the innocent
+    await until(
+      async () => (await query(`select from holdfast.job where kind = 'poison' and crashes > 0`)).length === poisons,
+      'it has killed',
+      60_000,
+    )
+  }
+  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'all have ended', 90_000)
+  isOver = true
+  await Promise.all(slots)
+  expect(await quarantined()).toEqual(Array(3).fill({ kind: 'poison' }))
+  for (const { id } of innocents) expect(await hf.get(id)).toMatchObject({ state: 'succeeded' })
 })
 
 test('a job is quarantined exactly at its crash budget, and not before', async ({ given, store, hf, query }) => {

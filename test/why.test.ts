@@ -146,7 +146,7 @@ test('attempts that lost their workers leave snapshots when they are revived, an
   const { id, queue } = await given.attemptOfDeadSession({ crashBudget: 2 })
   await sweepOf(store)
   const sessionId = await given.session()
-  await given.claim({ sessionId, queue })
+  await given.claim({ sessionId, queue, isSuspect: true })
   await query(`update holdfast.session set ended_at = now(), ended_by = 'child exited' where id = $1`, [sessionId])
   await sweepOf(store)
   const { verdict, snapshots } = await hf.why(id)

@@ -1,5 +1,6 @@
 import { allMoves, announces, isEnding, type MoveName, moves } from '../job/machine.ts'
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
+import { isNoSuspect } from '../store/suspect.sql.ts'
 import { type AuditScope, check, isInLog, lacks, past } from './check.sql.ts'
 import { fanOutChecks } from './fan-out.sql.ts'
 import { ownedChecks } from './owned.sql.ts'
@@ -108,7 +109,7 @@ export const checks = {
       select job.id, job.run_at
       from holdfast.live_job as job
       where job.queue = served.queue and job.kind = served.kind and job.priority = urgency.priority and ${legal('claim')} and job.run_at < ${past(p)}
-        and job.crashes < 2
+        and ${isNoSuspect}
       order by job.run_at
       limit 5
     ) as job

@@ -225,8 +225,13 @@ export function isJob(value: unknown): value is AnyJob {
   return typeof value === 'object' && value !== null && brand in value
 }
 
-/**
- * From so many lost workers on, a job is suspected of killing them, and a worker runs only one such job at a time: so a job that
- * does kill its workers spends its crash budget alone, and not that of all the jobs that were claimed along with it.
- */
+/** From so many lost workers on, a job is suspected of killing them. */
 export const suspectCrashes = 2
+
+/**
+ * Whether a job is suspected of killing its workers: it has lost two, or one and has a single life left. A suspect runs alone in its
+ * process: so a job that does kill its workers spends its crash budget alone, and an innocent one can't lose its last life to a neighbor.
+ */
+export function isSuspect({ crashes, crashBudget }: { crashes: number; crashBudget: number }): boolean {
+  return crashes >= suspectCrashes || (crashes === 1 && crashBudget <= suspectCrashes)
+}

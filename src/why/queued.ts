@@ -1,4 +1,4 @@
-import { suspectCrashes } from '../job/define.ts'
+import { isSuspect } from '../job/define.ts'
 import { lengthWords } from '../job/length.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
 import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
@@ -120,13 +120,13 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'suspect',
     states,
-    meaning: 'It has lost several workers; a worker runs one such job at a time.',
+    meaning: 'It is suspected of killing its workers, and runs alone in a process.',
     orphans: [],
-    when: ({ job }) => job.crashes >= suspectCrashes,
+    when: ({ job }) => isSuspect(job),
     sentence: ({ job }) =>
-      `waiting: it has lost ${plural(job.crashes, 'worker')} at this stage and is a suspect; a worker runs one such job at a time`,
+      `waiting: it has lost ${plural(job.crashes, 'worker')} at this stage and is a suspect, which runs alone in a process`,
     next: ({ job }) => ({
-      what: `A worker without another suspect claims it; at ${job.crashBudget} lost workers it is quarantined`,
+      what: `A worker that holds nothing else claims it, or one drains for it; at ${job.crashBudget} lost workers it is quarantined`,
       byAt: null,
     }),
     repair: null,

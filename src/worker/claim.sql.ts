@@ -1,7 +1,7 @@
-import { suspectCrashes } from '../job/define.ts'
 import type { Fence } from '../job/id.ts'
 import { plainList } from '../store/lists.ts'
 import { legal, legalOfMine, raw, type Sql, sql, statement, target } from '../store/sql.ts'
+import { isNoSuspect, isSuspect } from '../store/suspect.sql.ts'
 import type { Lane } from './lanes.ts'
 
 /**
@@ -114,13 +114,11 @@ const inLots = sql`
   group by case when input is null or stage > 0 then id end`
 
 /** Claims jobs that are not suspected of killing their workers. */
-export const claimJobs = statement<ClaimedLot>()('job.claim', (p: Claim) =>
-  claimThose(p, raw(`job.crashes < ${suspectCrashes}`), inLots),
-)
+export const claimJobs = statement<ClaimedLot>()('job.claim', (p: Claim) => claimThose(p, isNoSuspect, inLots))
 
-/** Claims jobs that have lost several workers already. The number stands in the text, or their index could not be used. */
+/** Claims jobs that are suspected of it. */
 export const claimSuspects = statement<ClaimedLot>()('job.claim_suspects', (p: Claim) =>
-  claimThose(p, raw(`job.crashes >= ${suspectCrashes}`), inLots),
+  claimThose(p, isSuspect, inLots),
 )
 
 /** When the next job of these lanes is due, in milliseconds from now; null if none waits. */

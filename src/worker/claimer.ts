@@ -14,6 +14,7 @@ import { rowsOf } from './lot.ts'
 import type { Pace } from './pace.ts'
 import { wantWake } from './session.sql.ts'
 import type { Session } from './session.ts'
+import { Suspects, suspectEveryMs } from './suspects.ts'
 
 /** Looks for work. */
 export interface Claimer extends Loop {
@@ -37,8 +38,6 @@ export interface ClaimerOptions {
   onTrouble: (error: unknown) => void
 }
 
-const suspectEveryMs = 500
-
 /** Makes the claimer of a worker. */
 export function makeClaimer(options: ClaimerOptions): Claimer {
   const { config, lanes, session, hands, pace, taker } = options
@@ -51,7 +50,7 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
   let emptyTurns = 0
   let turns = 0
   let comparedAtMs = performance.now()
-  let suspectsAtMs = Number.NEGATIVE_INFINITY
+  const suspects = new Suspects({ ...options, store, claimOne: () => claim(claimSuspects, 1) })
 
   /** One look for work. Answers how long to wait before the next one. */
   async function turn(): Promise<number> {
@@ -59,11 +58,12 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
     if (!session.isHeld()) return config.pollMs
     if (isClaimInDoubt || performance.now() - comparedAtMs >= config.heartbeatMs) await releaseUnheld()
     // who was woken for a job should not first look for what is rarely there; but nor may others keep taking its place
-    await claimSuspect(2 * suspectEveryMs)
+    if (await suspects.look(2 * suspectEveryMs)) return stayReserved()
     const most = hands.room()
     if (most <= 0) return config.pollMs
     const count = await claim(claimJobs, most)
-    await claimSuspect(suspectEveryMs)
+    if (count > 0) suspects.othersTaken()
+    if (await suspects.look(suspectEveryMs)) return stayReserved()
     if (count === most) {
       await askToBeWoken(false)
       return 0
@@ -92,18 +92,16 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
       isOurs = taker.endClaim()
     })
     const rows = rowsOf(lots, sessionId)
-    if (isOurs) hands.take(rows)
+    if (isOurs) hands.take(rows, { isAlone: statement === claimSuspects })
     else if (rows.length > 0) await store.run(releaseJobs, { fences: rows.map(heldFenceOf), sessionId })
     isClaimInDoubt = false
     return rows.length
   }
 
-  /** Looks for a suspect, if nobody has for that long. */
-  async function claimSuspect(sinceMs: number): Promise<void> {
-    const nowMs = performance.now()
-    if (nowMs - suspectsAtMs < sinceMs || hands.room() <= 0 || hands.hasSuspect) return
-    suspectsAtMs = nowMs
-    await claim(claimSuspects, 1)
+  /** A worker that is kept for a suspect takes nothing else, so nobody should try to wake it. */
+  async function stayReserved(): Promise<number> {
+    await askToBeWoken(false)
+    return Math.min(config.pollMs, suspectEveryMs)
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { type AbortReason, type AnyJob, suspectCrashes } from '../job/define.ts'
+import type { AbortReason, AnyJob } from '../job/define.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
 import { failureOf, parkedOf } from '../settle/park.ts'
 import type { Settler } from '../settle/settle.ts'
@@ -20,7 +20,7 @@ import { Unresponsive } from './unresponsive.ts'
 /** The attempts in the hands of a worker: those that wait for a free handler, and those that run. */
 export interface Hands {
   /** Takes what was claimed. What was claimed for a session that this worker no longer has is given back. */
-  take(rows: ClaimedRow[]): void
+  take(rows: ClaimedRow[], how?: { isAlone: boolean }): void
   /** How many more jobs to claim now. */
   room(): number
   /** Looks at the clock: fires time-outs, gives up on hung handlers, gives back what waited too long. */
@@ -44,7 +44,9 @@ export interface Hands {
   readonly unresponsive: Unresponsive
   /** Everything that is held in the database in this worker's name: waiting, running, or on its way to be settled. */
   held(): HeldFence[]
-  /** Whether one of them has lost several workers already. */
+  /** Whether that is nothing. */
+  readonly isEmpty: boolean
+  /** Whether it is a suspect, which runs alone. */
   readonly hasSuspect: boolean
   /** Resolves when no handler runs and nothing waits. */
   empty(): Promise<void>
@@ -96,6 +98,8 @@ export function makeHands(options: HandsOptions): Hands {
   const unsettledMost = 4 * config.batchSize
   const unresponsive = new Unresponsive({ onGivenUp: options.onUnresponsive, onReturned: options.onReturned })
   let tickedAtMs = performance.now()
+  let isAlone = false
+  const isEmpty = () => running.size + waiting.size + settling.size === 0
 
   const mayStart = () => running.size < config.concurrency && settler.size < unsettledMost && options.isLeaseHeld()
 
@@ -159,6 +163,8 @@ export function makeHands(options: HandsOptions): Hands {
     endAttempt(attempt, outcome, settled)
     if (settled === 'settled') options.onSettled(attempt, outcome)
     if (waiting.size > 0) schedulePump()
+    // a worker that is kept for a suspect waits for the very last settle
+    if (isEmpty()) options.onRoom()
   }
 
   /**
@@ -192,6 +198,7 @@ export function makeHands(options: HandsOptions): Hands {
   }
 
   function room(): number {
+    if (isAlone && !isEmpty()) return 0
     const free = config.concurrency - running.size
     const target = Math.min(2 * config.batchSize, free + pace.ahead())
     const wanted = Math.min(config.batchSize, target - waiting.size)
@@ -205,7 +212,10 @@ export function makeHands(options: HandsOptions): Hands {
       settling.set(fence, row)
       const { sessionId } = row
       const released = settler.settle({ fence, outcome: { move: 'release' }, sessionId }).catch(options.onTrouble)
-      void released.then(() => settling.delete(fence))
+      void released.then(() => {
+        settling.delete(fence)
+        if (isEmpty()) options.onRoom()
+      })
     }
   }
 
@@ -235,7 +245,8 @@ export function makeHands(options: HandsOptions): Hands {
   }
 
   return {
-    take(rows) {
+    take(rows, how) {
+      if (rows.length > 0) isAlone = how?.isAlone === true
       // one claim has one session; if that was ended while the claim was under way, the rows are about to be given to others
       if (rows[0] && rows[0].sessionId !== options.sessionId()) return giveBack(rows)
       waiting.push(rows, waiting.size === 0 && mayStart())
@@ -282,10 +293,12 @@ export function makeHands(options: HandsOptions): Hands {
       return [...running].filter((attempt) => attempt.startedAtMs <= beforeMs)
     },
     held: () => [...waiting.rows().map(heldFenceOf), ...[...running].map(({ fence }) => fence), ...settling.keys()],
+    get isEmpty() {
+      return isEmpty()
+    },
     get hasSuspect() {
       // one that is not settled yet would share the blame for what the next one does
-      const rows = [...waiting.rows(), ...[...running].map(({ row }) => row), ...settling.values()]
-      return rows.some(({ crashes }) => crashes >= suspectCrashes)
+      return isAlone && !isEmpty()
     },
     get running() {
       return running.size

@@ -12,6 +12,8 @@ import {
 import { jobOf, stageOf, stagesBefore } from './remote-kinds.ts'
 import type { Place, Wakes } from './remote-wakes.ts'
 import { wantWake } from './session.sql.ts'
+import { endDrain, takeDrain, waitingRemoteSuspect } from './suspect.sql.ts'
+import { suspectEveryMs, suspectPatienceMs } from './suspects.ts'
 
 /** An attempt, as a remote worker is given it. */
 export interface RemoteAttempt {
@@ -48,7 +50,6 @@ export interface RemoteClaimParts {
   onTrouble: (error: unknown) => void
 }
 
-const suspectEveryMs = 500
 /** After news it may be sooner: a revival is news, and what was revived may be a suspect. */
 const suspectAfterNewsMs = 100
 const mostRemembered = 10_000
@@ -114,17 +115,7 @@ export function makeRemoteClaimer(parts: RemoteClaimParts) {
     const { id: sessionId, tenant, remote } = session
     const params = { sessionId, tenant, lanes: rotated(lanes, turns), deadlinesMs: remote.deadlinesMs }
     const suspects = isSuspectTurn(sessionId, isNews) ? await lookForSuspect({ ...params, most: 1 }) : []
-    if (suspects.length === most) return suspects
-    const others = store.run(claimForRemote, { ...params, most: most - suspects.length })
-    if (suspects.length === 0) return others
-    // what is claimed already has to be told of
-    return others.then(
-      (rows) => [...suspects, ...rows],
-      (error) => {
-        parts.onTrouble(error)
-        return suspects
-      },
-    )
+    return suspects.length > 0 ? suspects : store.run(claimForRemote, { ...params, most })
   }
 
   function isSuspectTurn(sessionId: number, isNews: boolean): boolean {
@@ -141,8 +132,14 @@ export function makeRemoteClaimer(parts: RemoteClaimParts) {
     params: Parameters<typeof claimSuspectForRemote.build>[0],
   ): Promise<RemoteClaimedRow[]> {
     return store.transaction(async (runner) => {
-      const [held] = await runner.run(holdSession, { id: params.sessionId })
-      return held ? runner.run(claimSuspectForRemote, params) : []
+      const { sessionId, lanes, tenant } = params
+      const [held] = await runner.run(holdSession, { id: sessionId })
+      const rows = held ? await runner.run(claimSuspectForRemote, params) : []
+      const [waiting] = rows.length === 0 ? await runner.run(waitingRemoteSuspect, { lanes, tenant }) : []
+      if (waiting && waiting.waited_ms >= suspectPatienceMs(config))
+        await runner.run(takeDrain, { ...waiting, sessionId })
+      else await runner.run(endDrain, { sessionId })
+      return rows
     })
   }
 

@@ -1,5 +1,5 @@
-import { suspectCrashes } from '../job/define.ts'
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
+import { isNoSuspect, isSuspect } from '../store/suspect.sql.ts'
 import { type Claim, type ClaimMore, claimThose, insertKinds, type Kinds } from './claim.sql.ts'
 import type { StoredRemote } from './remote-kinds.ts'
 
@@ -86,24 +86,26 @@ const inRows = raw(`
   select id, kind, queue, tenant, stage, attempt, failures, crashes, priority, submitted_at, deadline_at, coalesce(input, own_input)::text as input, outputs, trace
   from told`)
 
-/** Claims jobs for a remote worker. */
-export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', (p: RemoteClaim) =>
-  claimThose(p, sql`${raw(`job.crashes < ${suspectCrashes}`)} and ${isForRemote(p)}`, inRows, more),
-)
+const holds = (p: RemoteClaim, which: Sql) => sql`exists (
+            select
+            from (select * from holdfast.live_job as held where held.session_id = ${p.sessionId}::bigint) as job
+            where ${which}
+          )`
 
-/** Claims a job that has lost several workers already, for a remote worker that holds no other such job. */
-export const claimSuspectForRemote = statement<RemoteClaimedRow>()('job.claim_remote_suspect', (p: RemoteClaim) =>
+/** Claims jobs for a remote worker, unless it holds a suspect, or drains for one. */
+export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', (p: RemoteClaim) =>
   claimThose(
     p,
-    sql`${raw(`job.crashes >= ${suspectCrashes}`)} and ${isForRemote(p)}
-          and not exists (
-            select
-            from holdfast.live_job as other
-            where other.session_id = ${p.sessionId}::bigint and ${raw(`other.crashes >= ${suspectCrashes}`)}
-          )`,
+    sql`${isNoSuspect} and ${isForRemote(p)} and not ${holds(p, isSuspect)}
+          and not exists (select from holdfast.drain where session_id = ${p.sessionId}::bigint)`,
     inRows,
     more,
   ),
+)
+
+/** Claims a suspect for a remote worker that holds nothing. */
+export const claimSuspectForRemote = statement<RemoteClaimedRow>()('job.claim_remote_suspect', (p: RemoteClaim) =>
+  claimThose(p, sql`${isSuspect} and ${isForRemote(p)} and not ${holds(p, raw('true'))}`, inRows, more),
 )
 
 /** Attempts that sessions say they hold, each at the same place as its session. */

@@ -72,6 +72,18 @@ async function killer(ctx) {
   await new Promise(() => {})
 }
 
+/** Ends its process after a moment, each time. */
+async function poison(ctx) {
+  await new Promise((resolve) => setTimeout(resolve, ctx.input.afterMs))
+  process.kill(process.pid, 'SIGKILL')
+  await new Promise(() => {})
+}
+
+/** Takes its time, and harms nobody. */
+async function steady(ctx) {
+  await new Promise((resolve) => setTimeout(resolve, ctx.input.takesMs))
+}
+
 /** Gives the items one by one, and waits for the test before the one that the input names. */
 async function* produce(ctx) {
   tell({ started: told(ctx) })
@@ -112,6 +124,8 @@ const all = {
   fan: defineJob('fan', { crashBudget: 20, stages: [fanning] }),
   brief: defineJob('brief', { crashBudget: 20, stages: [{ ...fanning, expiresMs: 1_500 }] }),
   killer: defineJob('killer', { timeoutMs: hour, run: killer }),
+  poison: defineJob('poison', { run: poison }),
+  steady: defineJob('steady', { run: steady }),
   refined: defineJob('refined', {
     crashBudget: 1,
     stages: [

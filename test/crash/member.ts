@@ -76,6 +76,8 @@ export const memberKinds = {
   fan: defineJob('fan', { crashBudget: 20, run: nothing }),
   brief: defineJob('brief', { crashBudget: 20, run: nothing }),
   killer: defineJob('killer', { run: nothing }),
+  poison: defineJob('poison', { run: nothing }),
+  steady: defineJob('steady', { run: nothing }),
   refined: defineJob('refined', { crashBudget: 1, run: nothing }),
 }
 
