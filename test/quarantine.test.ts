@@ -106,8 +106,9 @@ test('where no worker is ever empty, exactly one drains for a suspect, and claim
   await Promise.all(['a', 'b', 'c', 'd'].map(submit))
   const started = () => workers.flatMap((worker) => worker.started())
   await until(() => started().length === 4, 'both workers are full')
-  const { id: suspect } = await submit('suspect')
-  await query(`update holdfast.live_job set crashes = 2 where state = 'queued'`)
+  // nobody may prefetch it before it is a suspect
+  const { id: suspect } = await hf.submit(kinds.hold, { name: 'suspect' }, { delayMs: 3_600_000 })
+  await query('update holdfast.live_job set crashes = 2, run_at = now() where id = $1', [suspect])
   const { id: next } = await submit('next')
   const drains = () => query<{ session_id: string }>('select session_id from holdfast.drain')
   const [drain] = await until(async () => {
