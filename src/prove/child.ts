@@ -1,5 +1,6 @@
 // A process of a proof: does what the prover orders, tells what handlers did, and ends with the prover.
 import { subscribe } from 'node:diagnostics_channel'
+import type { Worker } from 'node:worker_threads'
 import type { Owner } from '../barrier/owner.ts'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
@@ -19,6 +20,7 @@ const supervisor = 'holdfast-prove'
 
 const tell = (news: News) => process.send?.(news)
 let kinds: Record<string, AnyJob> = {}
+const threads = new Set<Worker>()
 let hf: Holdfast | undefined
 let afar: { stop(): Promise<void> } | undefined
 
@@ -28,6 +30,10 @@ process.on('message', (message: { id: number; order: Order }) => {
     .then((answer) => tell({ id: message.id, answer }))
 })
 process.on('disconnect', () => process.exit())
+process.on('worker', (thread) => {
+  threads.add(thread)
+  thread.once('exit', () => threads.delete(thread))
+})
 // Ctrl-C reaches the whole group; the prover decides what ends when
 process.on('SIGINT', () => {})
 // who sends a webhook is not written on it
@@ -46,6 +52,9 @@ async function carryOut(order: Order): Promise<string[]> {
       afar = undefined
       await hf?.close()
       hf = undefined
+      return []
+    case 'end-heartbeat':
+      await Promise.all([...threads].map((thread) => thread.terminate()))
       return []
     case 'submit':
       return submit(order)

@@ -87,6 +87,13 @@ export const faults = {
     quickly: 'drawn',
     mayOverlap: false,
   },
+  'thread-dies': {
+    at: 'before',
+    does: 'the heartbeat thread of the sender is ended as the statement is sent; its process lives on',
+    rung: 'lock gone',
+    quickly: 'drawn',
+    mayOverlap: false,
+  },
   deaf: {
     at: 'before',
     does: 'all sockets that LISTEN become black holes as the statement is sent',
@@ -124,6 +131,7 @@ export function senselessness(fault: FaultName, name: string, statement: Sightin
   if (fault === 'kill-post' && name !== postingStatement) return 'It sends no webhook.'
   if (fault === 'deaf' && !statement.isAboutWaking) return 'It wakes nobody and does not listen.'
   if (fault === 'locked' && !statement.isWrite) return 'It changes no row, so no lock keeps it.'
+  if (fault === 'thread-dies' && !statement.roles.has('worker')) return 'Its sender has no heartbeat thread.'
   const isLeaseless = !leaseHolders.some((role) => statement.roles.has(role))
   if (isLeaseless && (fault === 'freeze' || fault === 'stall-before' || fault === 'stall-after'))
     return 'Its sender holds no lease that could run out; it would only be late.'

@@ -34,7 +34,7 @@ export type BusOrder =
 /** What the prover may ask of one of its processes. */
 export type Order =
   | { do: 'start'; role: Role; url: string; settings: GivenSettings; module: string | undefined }
-  | { do: 'stop' }
+  | { do: 'stop' | 'end-heartbeat' }
   | { do: 'submit'; kind: string; key: string; webhook?: WebhookOrder }
   | { do: 'submit-many'; kind: string; keys: string[] }
   | { do: 'cancel' | 'redo' | 'await'; id: string }

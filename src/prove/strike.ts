@@ -52,9 +52,7 @@ export function isReadAgain(fault: FaultName, before: CursorRow, now: CursorRow[
 }
 
 function keepsLease(fault: FaultName): boolean {
-  return (
-    fault === 'cut-before' || fault === 'cut-after' || fault === 'restart' || fault === 'deaf' || fault === 'locked'
-  )
+  return ['cut-before', 'cut-after', 'restart', 'locked', 'thread-dies', 'deaf'].includes(fault)
 }
 
 const giveAwayMs = 15_000
@@ -101,6 +99,10 @@ export async function strike(
       link.release()
       await givenAway(on, hit)
       post.member.kill('SIGCONT')
+      return undefined
+    case 'thread-dies':
+      await post.member.ask({ do: 'end-heartbeat' })
+      link.release()
       return undefined
     case 'restart':
       await restart()
