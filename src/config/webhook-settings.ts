@@ -1,0 +1,64 @@
+import type { Setting } from './setting.ts'
+
+const day = 86_400_000
+
+/** The settings of webhooks. */
+export const webhookSettings = {
+  webhooks: {
+    type: 'flag',
+    default: true,
+    about: 'Whether this process plans and sends webhooks while it works or reaps.',
+  },
+  webhookTimeoutMs: {
+    type: 'whole',
+    default: 15_000,
+    min: 100,
+    max: 300_000,
+    about: 'How long a receiver of a webhook may take, from the look-up of its name to the end of its answer.',
+  },
+  webhookMaxBytes: {
+    type: 'whole',
+    default: 262_144,
+    min: 1_024,
+    max: 16_777_216,
+    about: 'Largest body of a webhook; a result that does not fit is replaced by a link.',
+  },
+  webhookGiveUpMs: {
+    type: 'whole',
+    default: day,
+    min: 100,
+    max: 30 * day,
+    about: 'How long a webhook is tried before it becomes a dead letter.',
+  },
+  webhookBackoffBaseMs: {
+    type: 'whole',
+    default: 5_000,
+    min: 0,
+    max: day,
+    about: 'Wait before a webhook is tried a second time; it triples with each failure, up to four hours.',
+  },
+  webhookAllow: {
+    type: 'list',
+    default: [] as readonly string[],
+    about:
+      'Hosts, addresses and CIDRs that webhooks may go to although they are not public, or by plain http; with commas between.',
+  },
+  secretKey: {
+    type: 'text',
+    default: undefined,
+    about:
+      'Key that the secrets of webhooks are stored under: 32 bytes as base64 or hex. Without it they are stored readable.',
+  },
+  publicUrl: {
+    type: 'text',
+    default: undefined,
+    about: 'Where receivers of webhooks reach the API of Holdfast, for the links in them.',
+  },
+  deliveryRetentionMs: {
+    type: 'whole',
+    default: 7 * day,
+    min: 3_600_000,
+    max: 3_650 * day,
+    about: 'How long webhook deliveries are kept after they ended.',
+  },
+} as const satisfies Record<string, Setting>
