@@ -49,6 +49,8 @@ test('a queue tells what is due, scheduled, running and waiting in it, and who s
     name: 'idle',
     isPaused: false,
     pausedAt: null,
+    pausedBy: null,
+    pauseReason: null,
     queued: 0,
     scheduled: 0,
     running: 0,

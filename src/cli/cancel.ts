@@ -1,6 +1,16 @@
+import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { forEachJob } from './many.ts'
+
+/** Who cancels: the user of this machine. */
+function whoAmI(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`
+  } catch {
+    return hostname() // a user without a name, as containers have them
+  }
+}
 
 /** Adds `holdfast cancel <id…>`. */
 export function addCancel(program: Command): void {
@@ -13,7 +23,7 @@ export function addCancel(program: Command): void {
       forEachJob(configOf({ ...flags }), ids, {
         done: 'cancelled',
         isJson: flags.json === true,
-        act: (hf, id) => hf.cancel(id, flags.reason === undefined ? {} : { reason: flags.reason }),
+        act: (hf, id) => hf.cancel(id, { by: whoAmI(), ...(flags.reason !== undefined && { reason: flags.reason }) }),
       }),
     )
   addSettings(addJson(command), clientSettings)

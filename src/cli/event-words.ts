@@ -1,4 +1,6 @@
+import type { Group } from '../engine/events.ts'
 import { eventTypes } from '../job/event-type.ts'
+import { lengthWords } from './time-words.ts'
 
 const mostNames = 3
 const ofJobs: readonly string[] = eventTypes.filter((type) => type.startsWith('job.'))
@@ -10,6 +12,12 @@ export function typeWords(types: readonly string[] | null): string {
   const names = isAllOfJobs ? ['job.*', ...types.filter((type) => !ofJobs.includes(type))] : [...types]
   const more = names.length - mostNames
   return names.slice(0, mostNames).join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
+/** The transaction that holds a group back, in words. */
+export function holderWords({ pid, application, prepared, forMs }: NonNullable<Group['heldBy']>): string {
+  const who = prepared === null ? `${application || 'an unnamed client'}, pid ${pid}` : `prepared as ${prepared}`
+  return `held back by a transaction (${who}) that has been open for ${lengthWords(forMs)}`
 }
 
 /** A number of things, as `1 event` or `3 events`. */

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Group } from '../engine/events.ts'
 import { webhookGroup } from '../webhooks/planner.ts'
 import { withClient } from './client.ts'
-import { typeWords } from './event-words.ts'
+import { holderWords, typeWords } from './event-words.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { type Cell, table } from './table.ts'
 import { oneLine, paint, print } from './terminal.ts'
@@ -46,10 +46,11 @@ function rowOf(group: Group): Cell[] {
 }
 
 /** What somebody should look at, in sentences. */
-function worries({ name, readers, failing, parked }: Group): string[] {
+function worries({ name, readers, failing, parked, heldBy }: Group): string[] {
   const advice = name === webhookGroup ? 'start a worker or `holdfast reap`' : 'start a process that subscribes to it'
   return [
     ...(readers === 0 ? [paint('yellow', `${name} has no living reader: ${advice}.`)] : []),
+    ...(heldBy ? [paint('yellow', `${name} is ${oneLine(holderWords(heldBy))}; it reads on when that ends.`)] : []),
     ...failing.map(({ seq, failures, error }) =>
       paint(
         'red',

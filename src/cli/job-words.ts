@@ -75,11 +75,14 @@ export function eventWords(event: Told, stages: StageNames | undefined): EventWo
   return { what, look: eventLooks[what], note: oneLine(noteOf(event)) }
 }
 
-function noteOf({ data, at }: Told): string {
+/** Why an event came about, as far as it tells: an error, a reason, a rung of the recovery ladder, and who did it. */
+export function noteOf({ data, at }: Pick<Told, 'data' | 'at'>): string {
   if (typeof data !== 'object' || data === null) return ''
-  const { message, reason, error, why, rung, runAt, items, data: more } = data as Record<string, unknown>
-  const told = message ?? reason ?? (error as { message?: unknown } | undefined)?.message ?? why ?? rung
+  const { message, reason, error, why, rung, exit, by, runAt, items, data: more } = data as Record<string, unknown>
+  const lost = rung === undefined || exit === undefined ? rung : `${rung}, ${exit}`
+  const told = message ?? reason ?? (error as { message?: unknown } | undefined)?.message ?? why ?? lost
   const words = told === undefined ? [] : [String(told)]
+  if (typeof by === 'string') words.push(`(by ${by})`)
   if (typeof items === 'number') words.push(`${items} items`)
   if (more !== undefined) words.push(JSON.stringify(more))
   if (typeof runAt === 'string') words.push(`(again in ${lengthWords(new Date(runAt).getTime() - at.getTime())})`)

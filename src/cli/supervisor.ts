@@ -25,7 +25,7 @@ export interface SupervisorOptions extends ChildOptions {
   /** How long the event loop of a process may not turn before it counts as stalled. */
   livenessMs: number
   /** Called as soon as a process is gone, however it went: the place to take back the jobs of its session. */
-  onChildExit?: ((pid: number) => Promise<void>) | undefined
+  onChildExit?: ((pid: number, how: string) => Promise<void>) | undefined
   onTrouble: (error: unknown) => void
   news: SupervisorNews
 }
@@ -67,7 +67,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   async function farewell(child: Child): Promise<string> {
     const how = await child.ended
     children.delete(child)
-    await options.onChildExit?.(child.pid).catch(options.onTrouble)
+    await options.onChildExit?.(child.pid, how).catch(options.onTrouble)
     return how
   }
 

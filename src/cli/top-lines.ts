@@ -3,6 +3,8 @@ import type { Group } from '../engine/events.ts'
 import type { Queue } from '../engine/queues.ts'
 import type { Recovery, Revival, Stranded } from '../engine/recovery.ts'
 import type { Session } from '../engine/sessions.ts'
+import { pauseWords } from '../why/queued.ts'
+import { holderWords } from './event-words.ts'
 import { shortId } from './pick-job.ts'
 import { type Cell, table } from './table.ts'
 import { type Look, oneLine, paint, type Target } from './terminal.ts'
@@ -75,10 +77,11 @@ function backlogWords({ pending, dead, isCapped }: Backlog, target: Target): str
 const queueHeads = ['QUEUE', 'DUE', 'SCHEDULED', 'RUNNING', 'WAITING', 'OLDEST', 'WORKERS', 'STATE']
 
 function queueRow(queue: Queue): Cell[] {
-  const { name, isPaused, isCapped, queued, scheduled, running, waiting, oldestDueMs, workers } = queue
+  const { name, isPaused, pausedBy, pauseReason, isCapped, queued, scheduled, running, waiting, oldestDueMs, workers } =
+    queue
   const isStranded = workers === 0 && queued > 0
   const [state, look]: [string, Look] = isPaused
-    ? ['paused', 'yellow']
+    ? [oneLine(`paused${pauseWords({ pausedBy, reason: pauseReason })}`), 'yellow']
     : isStranded
       ? ['no worker serves it', 'red']
       : ['', 'dim']
@@ -131,16 +134,17 @@ function sessionState({ isLive, isLocked, isClaiming, unresponsive, blockedMs }:
   return { text: [isTroubled ? [] : 'lives', ...states].flat().join(', '), look: isTroubled ? 'yellow' : 'green' }
 }
 
-const groupHeads = ['GROUP', 'READERS', 'BEHIND', 'OLDEST', 'PARKED', 'FAILING']
+const groupHeads = ['GROUP', 'READERS', 'BEHIND', 'OLDEST', 'PARKED', 'TROUBLE']
 
-function groupRow({ name, readers, behind, behindMs, parked, failing }: Group): Cell[] {
+function groupRow({ name, readers, behind, behindMs, parked, failing, heldBy }: Group): Cell[] {
+  const troubles = [...failing.map(({ error }) => oneLine(error)), ...(heldBy ? [oneLine(holderWords(heldBy))] : [])]
   return [
     { text: name },
     readers === 0 ? { text: '0', look: 'red' } : { text: String(readers) },
     { text: String(behind) },
     { text: behind > 0 && behindMs > 0 ? lengthWords(behindMs) : '' },
     parked > 0 ? { text: String(parked), look: 'yellow' } : { text: '0' },
-    { text: failing.map(({ error }) => oneLine(error)).join('; '), look: 'red' },
+    { text: troubles.join('; '), look: failing.length > 0 ? 'red' : 'yellow' },
   ]
 }
 

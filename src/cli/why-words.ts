@@ -1,5 +1,9 @@
+import { stageWords } from '../why/case.ts'
 import type { Facts } from '../why/facts.ts'
+import { aheadCount, pauseWords } from '../why/queued.ts'
+import { noteOf } from './job-words.ts'
 import { type Cell, table } from './table.ts'
+import { oneLine } from './terminal.ts'
 import { lengthWords } from './time-words.ts'
 
 type Line = readonly [source: string, says: string]
@@ -36,6 +40,10 @@ function leaseWords({ at }: Facts, until: string | null): string {
   return ms > 0 ? `lease is good for ${lengthWords(ms)}` : `lease ran out ${lengthWords(-ms)} ago`
 }
 
+function ofStages({ kind }: Facts): string {
+  return kind ? ` of ${kind.stages}` : ''
+}
+
 function said(parts: readonly (string | false | null | undefined)[]): string {
   return parts.filter(Boolean).join(', ')
 }
@@ -48,7 +56,7 @@ function rowLines(facts: Facts): Line[] {
       'row',
       said([
         job.state,
-        `stage ${job.stage + 1}`,
+        stageWords({ facts }, job.stage),
         `attempt ${job.attempt}`,
         `submitted ${when(facts, job.submittedAt)}`,
       ]),
@@ -65,7 +73,7 @@ function rowLines(facts: Facts): Line[] {
   ]
   if (job.error) lines.push(['row', `${job.error.code}: ${job.error.message}`])
   for (const { stage, name, attempt, at } of outputs)
-    lines.push(['outputs', `stage ${stage + 1} (${name}) by attempt ${attempt}, ${when(facts, at)}`])
+    lines.push(['outputs', `${name} (${stage + 1}${ofStages(facts)}) by attempt ${attempt}, ${when(facts, at)}`])
   if (progress)
     lines.push([
       'progress',
@@ -85,7 +93,7 @@ function sessionLines(facts: Facts): Line[] {
       said([
         `heard of ${when(facts, session.heartbeatAt)}`,
         leaseWords(facts, session.leaseUntil),
-        session.endedAt && `ended ${when(facts, session.endedAt)} (${session.endedBy})`,
+        session.endedAt && `ended ${when(facts, session.endedAt)} (${said([session.endedBy, session.exit])})`,
         session.isLocked !== null && lockWords(session.isLocked, session.canTellLock),
       ]),
     ],
@@ -107,7 +115,7 @@ function workerLines(facts: Facts): Line[] {
     ],
     [
       'queue',
-      `${job.queue}, ${queue.pausedAt ? `paused ${when(facts, queue.pausedAt)}` : 'open'}, priority ${job.priority}`,
+      `${job.queue}, ${queue.pausedAt ? `paused ${when(facts, queue.pausedAt)}${pauseWords(queue)}` : 'open'}, priority ${job.priority}`,
     ],
   ]
   if (workers)
@@ -123,7 +131,7 @@ function workerLines(facts: Facts): Line[] {
         (workers.unresponsive ?? 0) > 0 && `${workers.unresponsive} handlers ignore their signal`,
         (workers.blocked ?? 0) > 0 && `${workers.blocked} blocked`,
         `last seen ${when(facts, workers.lastSeenAt)}`,
-        ahead != null && `${ahead} due before it`,
+        ahead != null && `${aheadCount(ahead)} due before it`,
       ]),
     ])
   return lines
@@ -137,7 +145,7 @@ function barrierLines(facts: Facts): Line[] {
     lines.push([
       'barrier',
       said([
-        `stage ${barrier.stage + 1} ${state}`,
+        `${stageWords({ facts }, barrier.stage)} ${state}`,
         `${barrier.total ?? '?'} items`,
         `${barrier.succeeded} succeeded`,
         `${barrier.failed} failed`,
@@ -187,12 +195,11 @@ function barrierLines(facts: Facts): Line[] {
 }
 
 function logLines(facts: Facts): Line[] {
-  const events = facts.events.map(
-    ({ at, type, attempt, stage }): Line => [
-      'events',
-      `${type}, stage ${stage + 1}, attempt ${attempt}, ${when(facts, at)}`,
-    ],
-  )
+  const events = facts.events.map((event): Line => {
+    const note = noteOf({ ...event, at: new Date(event.at) })
+    const place = `${stageWords({ facts }, event.stage)}, attempt ${event.attempt}, ${when(facts, event.at)}`
+    return ['events', oneLine(`${event.type}, ${place}${note && `: ${note}`}`)]
+  })
   const groups = facts.groups.map(
     (group): Line => [
       'groups',

@@ -27,6 +27,6 @@ export function makeWorkers({ hf, module, isDatabaseOurs, ...rest }: WorkersOpti
     processes: config.processes,
     livenessMs: config.livenessMs,
     patienceMs: config.drainMs + goodbyeMs,
-    onChildExit: (pid) => hf.reclaim({ supervisor, pid }),
+    onChildExit: (pid, exit) => hf.reclaim({ supervisor, pid, exit: exit.replace(/^was /, '') }),
   })
 }

@@ -555,7 +555,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a queue
-         * @description Its jobs are claimed no more; what runs goes on.
+         * @description Its jobs are no longer claimed; what runs continues. `why` shows who paused it and for what reason.
          *
          *     Needs the scope `operate`, and a key for all tenants.
          */
@@ -1376,6 +1376,8 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             pausedAt: string | null;
+            pausedBy: string | null;
+            pauseReason: string | null;
             /** @description Jobs that could run this moment. */
             queued: number;
             scheduled: number;
@@ -1428,6 +1430,8 @@ export interface components {
              */
             endedAt: string | null;
             endedBy: string | null;
+            /** @description The signal or code with which its process ended, if a supervisor saw it. */
+            exit: string | null;
             kinds: string[];
             queues: string[];
             concurrency: number;
@@ -1680,6 +1684,14 @@ export interface components {
             /** @description How many places of the log it is behind. */
             behind: number;
             behindMs: number;
+            /** @description The open transaction that holds it back: later events are read when that has ended. */
+            heldBy: {
+                pid: number | null;
+                application: string | null;
+                /** @description The name of a prepared transaction. */
+                prepared: string | null;
+                forMs: number;
+            } | null;
             failing: {
                 seq: number;
                 failures: number;
@@ -2608,7 +2620,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": {
+                    by?: string;
+                    reason?: string;
+                };
+            };
+        };
         responses: {
             /** @description It is paused. */
             200: {

@@ -18,14 +18,15 @@ import { auditOptionsOf, type HowToAudit } from './audit.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
 import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
 import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
-import { idOf, known, queueOf, textOf } from './given.ts'
+import { idOf, known, textOf } from './given.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import { type JobLog, makeJobLog } from './job-log.ts'
 import { type Keys, makeKeys } from './keys.ts'
 import type { Log } from './log.ts'
 import { type Metrics, makeMetrics } from './metrics.ts'
 import { withKnownOptions } from './options.ts'
-import { pauseQueue, stateOf } from './read.sql.ts'
+import { type PauseOptions, pause, resume } from './queues.ts'
+import { stateOf } from './read.sql.ts'
 import { makeReads, type Reads } from './reads.ts'
 import { makeEngineReaper, type Reaping, reclaimChild } from './reap.ts'
 import { makeEngineRemote } from './remote.ts'
@@ -68,15 +69,15 @@ export interface Holdfast extends Reads {
   /** For workers that are not connected to the database: what a server does in their name. */
   readonly remote: Remote
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
-  cancel(id: string, options?: { reason?: string; tenant?: string }): Promise<void>
+  cancel(id: string, options?: { reason?: string; by?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
   redo(id: string, options?: { from?: 'failed' | 'start'; tenant?: string }): Promise<void>
   /** Why a job is where it is: what every source says, a verdict, and what happens next. Throws job_not_found. */
   why(id: string, scope?: { tenant?: string }): Promise<Why>
   /** Makes the repair that `why` names, if it is still right; with `dryRun` it only says what it would do. */
   mend(id: string, options?: { tenant?: string; dryRun?: boolean }): Promise<Mended>
-  /** Stops the claiming of a queue's jobs; what runs goes on. */
-  pauseQueue(name: string): Promise<void>
+  /** Stops the claiming of a queue's jobs; what runs goes on. `by` and `reason` are shown to whoever wonders. */
+  pauseQueue(name: string, options?: PauseOptions): Promise<void>
   resumeQueue(name: string): Promise<void>
   /** Starts to work on the kinds of this process, with a reaper beside it: they live and die together. */
   work(options?: WorkOptions): Promise<Working>
@@ -85,7 +86,7 @@ export interface Holdfast extends Reads {
   /** Plans and sends webhooks without a worker or a reaper. */
   deliver(): Promise<{ stop(): Promise<void> }>
   /** Gives the jobs of a child process back at once, when its supervisor has seen it end. */
-  reclaim(child: { supervisor: string; pid: number }): Promise<void>
+  reclaim(child: { supervisor: string; pid: number; exit?: string }): Promise<void>
   /** Checks every invariant of the database, reading only, each within a limit of time. */
   audit(options?: HowToAudit): Promise<Audit>
   /** Answers if the database does and has the schema that this program knows; throws what is wrong otherwise. */
@@ -259,11 +260,11 @@ export function makeHoldfast(
     async cancel(id, options = {}) {
       const jobId = idOf(id)
       const tenant = textOf('tenant', options.tenant)
-      const reason = textOf('reason', options.reason)
-      const cancelled = await cancelPatiently(store, { ids: [jobId], tenant, reason }, config.statementTimeoutMs)
+      const [reason, by] = [textOf('reason', options.reason), textOf('by', options.by)]
+      const cancelled = await cancelPatiently(store, { ids: [jobId], tenant, reason, by }, config.statementTimeoutMs)
       if (!cancelled) await explainNothing(jobId, 'cancel', tenant)
       results.settled(jobId)
-      if (cancelled?.skipped) await store.run(cancelJobs, { ids: cancelled.skipped, tenant, reason })
+      if (cancelled?.skipped) await store.run(cancelJobs, { ids: cancelled.skipped, tenant, reason, by })
     },
     async redo(id, options = {}) {
       const jobId = idOf(id)
@@ -273,8 +274,8 @@ export function makeHoldfast(
     },
     why: (id, scope) => why(parts, id, scope),
     mend: (id, options) => mendJob(parts, id, options),
-    pauseQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: true })),
-    resumeQueue: async (name) => void (await store.run(pauseQueue, { name: queueOf(name), isPaused: false })),
+    pauseQueue: (name, options = {}) => pause(store, name, options),
+    resumeQueue: (name) => resume(store, name),
     async work(options = {}) {
       return running.begin(
         alongside(

@@ -62,6 +62,8 @@ export interface Group {
   behindMs: number
   /** What fails at this moment. */
   failing: { seq: number; failures: number; error: string }[]
+  /** The open transaction that it waits for: events written after it began are read only when it has ended. */
+  heldBy: { pid: number | null; application: string | null; prepared: string | null; forMs: number } | null
 }
 
 /** An event that a group has put aside because it could not handle it. */
@@ -282,8 +284,8 @@ function refuse(rule: string): never {
   throw new HoldfastError('option_invalid', `The option ${rule}`)
 }
 
-function groupOf({ created_at, behind_ms, failing, ...row }: GroupRow): Group {
-  return { ...row, createdAt: created_at, behindMs: behind_ms, failing: failing ?? [] }
+function groupOf({ created_at, behind_ms, failing, held_by, ...row }: GroupRow): Group {
+  return { ...row, createdAt: created_at, behindMs: behind_ms, failing: failing ?? [], heldBy: held_by }
 }
 
 function parkedOf({ event, error, failures, parked_at, replay_at }: ParkedRow): ParkedEvent {

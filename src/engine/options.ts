@@ -7,6 +7,7 @@ import type { Holdfast, SubmitHow } from './engine.ts'
 import type { EventPageOptions, Events, SubscribeOptions, WatchOptions } from './events.ts'
 import type { ListOptions } from './given.ts'
 import type { Keys, NewKey } from './keys.ts'
+import type { PauseOptions } from './queues.ts'
 import type { TimelineOptions } from './reads.ts'
 import type { SessionOptions } from './sessions.ts'
 import type { NewEndpoint, Webhooks } from './webhooks.ts'
@@ -50,7 +51,8 @@ const sessions: Known<SessionOptions> = { ended: true, before: true, limit: true
 const items: Taken<Holdfast, 'items', 1> = { state: true, after: true, limit: true }
 const work: Known<WorkOptions> = { concurrency: true, queues: true }
 const audit: Taken<Holdfast, 'audit', 0> = { latest: true, budgetMs: true, onCheck: true }
-const cancel: Taken<Holdfast, 'cancel', 1> = { reason: true, tenant: true }
+const cancel: Taken<Holdfast, 'cancel', 1> = { reason: true, by: true, tenant: true }
+const pause: Known<PauseOptions> = { by: true, reason: true }
 const redo: Taken<Holdfast, 'redo', 1> = { from: true, tenant: true }
 const mend: Taken<Holdfast, 'mend', 1> = { tenant: true, dryRun: true }
 
@@ -61,6 +63,7 @@ const engineOptions: Table<Holdfast> = {
   cancel: { 1: cancel },
   redo: { 1: redo },
   why: { 1: tenant },
+  pauseQueue: { 1: pause },
   mend: { 1: mend },
   work: { 0: work },
   audit: { 0: audit },

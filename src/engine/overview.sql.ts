@@ -6,6 +6,8 @@ import { legal, raw, type Sql, sql, statement } from '../store/sql.ts'
 export interface QueueRow {
   name: string
   paused_at: Date | null
+  paused_by: string | null
+  pause_reason: string | null
   queued: number
   scheduled: number
   running: number
@@ -92,7 +94,7 @@ export const listQueues = statement<QueueRow>()(
     union
     select queue from waiting
   )
-  select name.queue as name, queue.paused_at, due.own as queued, scheduled.own as scheduled, running.own as running, waiting.own as waiting,
+  select name.queue as name, queue.paused_at, queue.paused_by, queue.pause_reason, due.own as queued, scheduled.own as scheduled, running.own as running, waiting.own as waiting,
     (extract(epoch from now() - case when ${p.tenant}::text is null then first.run_at else due.first_at end) * 1000)::float8 as oldest_due_ms,
     (
       select count(*)
@@ -143,6 +145,7 @@ export interface SessionRow {
   lease_until: Date
   ended_at: Date | null
   ended_by: string | null
+  exit: string | null
   kinds: string[]
   queues: string[]
   concurrency: number
@@ -168,7 +171,7 @@ const sessionsThat = (p: SessionPage, which: Sql) => sql`
     where locktype = 'advisory' and classid = ${sessionLockClass}::int and objsubid = 2 and granted
       and database = (select oid from pg_database where datname = current_database())
   )
-  select id, host, pid, version, supervisor, started_at, heartbeat_at, lease_until, ended_at, ended_by, kinds, queues, concurrency,
+  select id, host, pid, version, supervisor, started_at, heartbeat_at, lease_until, ended_at, ended_by, exit, kinds, queues, concurrency,
     is_claiming, busy, unresponsive, blocked_ms,
     (
       select count(*)

@@ -1,6 +1,7 @@
 import type { Runner } from '../store/store.ts'
-import { mustBeObject, textOf } from './given.ts'
+import { mustBeObject, queueOf, textOf } from './given.ts'
 import { listQueues } from './overview.sql.ts'
+import { pauseQueue } from './read.sql.ts'
 
 /** A queue, with what is in it. */
 export interface Queue {
@@ -8,6 +9,9 @@ export interface Queue {
   /** Whether its jobs are not claimed at present. */
   isPaused: boolean
   pausedAt: Date | null
+  /** Who paused it and why, if they said so. */
+  pausedBy: string | null
+  pauseReason: string | null
   /** Jobs that could run this moment. */
   queued: number
   /** Jobs that wait for their time. */
@@ -23,17 +27,39 @@ export interface Queue {
   isCapped: boolean
 }
 
+/** Who pauses a queue and why: `why` and `top` show it to whoever wonders. */
+export interface PauseOptions {
+  by?: string
+  reason?: string
+}
+
+/** Stops the claiming of a queue's jobs. */
+export async function pause(store: Runner, name: string, options: PauseOptions): Promise<void> {
+  mustBeObject('options of pauseQueue', options)
+  const [by, reason] = [textOf('by', options.by), textOf('reason', options.reason)]
+  await store.run(pauseQueue, { name: queueOf(name), isPaused: true, by, reason })
+}
+
+/** Lets a queue's jobs be claimed again. */
+export async function resume(store: Runner, name: string): Promise<void> {
+  await store.run(pauseQueue, { name: queueOf(name), isPaused: false })
+}
+
 /** How many jobs are counted in each queue and state. */
 const mostCounted = 100_000
 
 /** All queues that hold jobs, are served, or were ever paused. With a tenant, only its jobs are counted. */
 export async function queuesOf(store: Runner, options: { tenant?: string }): Promise<Queue[]> {
   mustBeObject('options of queues', options)
-  const rows = await store.run(listQueues, { tenant: textOf('tenant', options.tenant), most: mostCounted })
-  return rows.map(({ paused_at, oldest_due_ms, is_capped, ...row }) => ({
+  const tenant = textOf('tenant', options.tenant)
+  const rows = await store.run(listQueues, { tenant, most: mostCounted })
+  return rows.map(({ paused_at, paused_by, pause_reason, oldest_due_ms, is_capped, ...row }) => ({
     ...row,
     isPaused: paused_at !== null,
     pausedAt: paused_at,
+    // what operators tell each other is not for tenants
+    pausedBy: tenant === null ? paused_by : null,
+    pauseReason: tenant === null ? pause_reason : null,
     oldestDueMs: oldest_due_ms,
     isCapped: is_capped,
   }))

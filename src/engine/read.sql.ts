@@ -130,9 +130,10 @@ export const listKinds = statement<{
 /** Stops or starts the claiming of a queue's jobs. A start wakes all workers: those that are idle would find out only by polling. */
 export const pauseQueue = statement<{ woken: string | null }>()(
   'queue.pause',
-  (p: { name: string; isPaused: boolean }) => sql`
-  insert into holdfast.queue (name, paused_at)
-  values (${p.name}, case when ${p.isPaused}::boolean then now() end)
-  on conflict (name) do update set paused_at = excluded.paused_at
+  (p: { name: string; isPaused: boolean; by?: string | null; reason?: string | null }) => sql`
+  insert into holdfast.queue (name, paused_at, paused_by, pause_reason)
+  values (${p.name}, case when ${p.isPaused}::boolean then now() end, ${p.by ?? null}::text, ${p.reason ?? null}::text)
+  on conflict (name) do update
+  set paused_at = excluded.paused_at, paused_by = excluded.paused_by, pause_reason = excluded.pause_reason
   returning case when not ${p.isPaused}::boolean then ${notify('holdfast_wake')} end as woken`,
 )

@@ -86,9 +86,12 @@ function forgetOldSnapshots(olderThanMs: number): Duty {
  * Ends the sessions of a child process that was seen to end, and moves its jobs on at once. Any process may do this, leader or not: the
  * row decides.
  */
-export async function reclaimChild(parts: EngineParts, child: { supervisor: string; pid: number }): Promise<void> {
+export async function reclaimChild(
+  parts: EngineParts,
+  child: { supervisor: string; pid: number; exit?: string },
+): Promise<void> {
   const news = reaperNews(parts)
-  const ended = await parts.store.run(endChildSessions, child)
+  const ended = await parts.store.run(endChildSessions, { ...child, exit: child.exit ?? null })
   if (ended.length === 0) return
   for (const session of ended) tellEnded(parts, session)
   await runSweep(

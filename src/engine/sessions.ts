@@ -16,6 +16,8 @@ export interface Session {
   endedAt: Date | null
   /** What ended it: itself, or a rung of the recovery ladder. */
   endedBy: string | null
+  /** The signal or the code with which its process ended, if a supervisor saw it. */
+  exit: string | null
   /** What it serves: each kind, and at the same place the queue that it is served in. */
   kinds: string[]
   queues: string[]
@@ -67,6 +69,7 @@ function sessionOf(row: SessionRow): Session {
     leaseUntil: row.lease_until,
     endedAt: row.ended_at,
     endedBy: row.ended_by,
+    exit: row.exit,
     kinds: row.kinds,
     queues: row.queues,
     concurrency: row.concurrency,

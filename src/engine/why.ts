@@ -110,10 +110,22 @@ async function factsOf({ store }: Asking, id: JobId, tenant: string | null): Pro
 }
 
 /** The facts, with what the workers say of themselves. */
-function withVitals(facts: Facts, { workers, blocked_ms, unresponsive }: VitalsRow): Facts {
+function withVitals(facts: Facts, vitals: VitalsRow): Facts {
+  const { workers, blocked_ms, unresponsive, paused_by, pause_reason, exit, stages, ahead } = vitals
   return {
     ...facts,
-    session: facts.session && { ...facts.session, ...(blocked_ms !== null && { blockedMs: blocked_ms }) },
+    kind: facts.kind && { ...facts.kind, ...(stages !== null && { names: stages }) },
+    queue: {
+      ...facts.queue,
+      ...(paused_by !== null && { pausedBy: paused_by }),
+      ...(pause_reason !== null && { reason: pause_reason }),
+    },
+    ahead,
+    session: facts.session && {
+      ...facts.session,
+      ...(exit !== null && { exit }),
+      ...(blocked_ms !== null && { blockedMs: blocked_ms }),
+    },
     workers: facts.workers && { ...facts.workers, ...workers },
     unresponsive,
   }

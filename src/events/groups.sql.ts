@@ -15,23 +15,40 @@ export interface GroupRow {
   behind: number
   behind_ms: number
   failing: { seq: number; failures: number; error: string }[] | null
+  /** The transaction that it waits for, if one holds it back. */
+  held_by: { pid: number | null; application: string | null; prepared: string | null; forMs: number } | null
 }
+
+/** Readers wait for every transaction that writes; one that takes longer than this is worth a word. */
+const noticedMs = 1_000
 
 /** All groups. How much is unread is counted in numbers of the log, of which a few are never used. */
 export const listGroups = statement<GroupRow>()(
   'group.list',
   () => sql`
+  with writer as materialized (
+    select pid, application_name as application, null::text as prepared, backend_xid as xid,
+      (extract(epoch from clock_timestamp() - xact_start) * 1000)::float8 as for_ms
+    from pg_stat_activity
+    where backend_xid is not null and pid <> pg_backend_pid() and datname = current_database()
+    union all
+    select null, null, gid, transaction, (extract(epoch from clock_timestamp() - prepared) * 1000)::float8
+    from pg_prepared_xacts
+    where database = current_database()
+  )
   select event_group.name, event_group.types, event_group.items, event_group.partitions, event_group.created_at, cursors.seq, cursors.held, cursors.failing,
     (select count(*) from holdfast.event_reader as reader where reader.group_name = event_group.name and reader.lease_until > now()) as readers,
     (select count(*) from holdfast.parked_event as parked where parked.group_name = event_group.name) as parked,
     greatest(0, log.top - cursors.seq) as behind,
-    coalesce((
-      select extract(epoch from clock_timestamp() - event.at) * 1000
-      from holdfast.event
-      where event.seq > cursors.seq
-      order by event.seq
+    coalesce(extract(epoch from clock_timestamp() - unread.at) * 1000, 0)::float8 as behind_ms,
+    (
+      select json_build_object('pid', writer.pid, 'application', writer.application, 'prepared', writer.prepared, 'forMs', writer.for_ms)
+      from writer
+      -- an event is read when every transaction has ended that began to write before it was written
+      where cursors.seq < log.top and writer.for_ms > ${noticedMs} and (unread.txid is null or age(writer.xid) > age(unread.txid::xid))
+      order by writer.for_ms desc
       limit 1
-    ), 0)::float8 as behind_ms
+    ) as held_by
   from holdfast.event_group
   cross join lateral (
     select min(cursor.seq) as seq, count(*) filter (where reader.lease_until > now()) as held,
@@ -41,6 +58,13 @@ export const listGroups = statement<GroupRow>()(
     left join holdfast.event_reader as reader on reader.id = cursor.reader_id
     where cursor.group_name = event_group.name
   ) as cursors
+  left join lateral (
+    select event.at, event.txid
+    from holdfast.event
+    where event.seq > cursors.seq
+    order by event.seq
+    limit 1
+  ) as unread on true
   cross join (select case when is_called then last_value else 0 end as top from holdfast.event_seq) as log
   order by event_group.name`,
 )

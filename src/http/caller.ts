@@ -42,6 +42,11 @@ export function tenantFor(caller: Caller, asked: string | undefined): string | u
   )
 }
 
+/** Who did something, as an option of calls that record it. */
+export function byCaller({ keyId }: Caller): { by?: string } {
+  return keyId === null ? {} : { by: `key ${keyId}` }
+}
+
 /** The same as an option, for calls that take one. */
 export function scopeFor(caller: Caller, asked?: string): { tenant?: string } {
   const tenant = tenantFor(caller, asked)

@@ -34,10 +34,13 @@ const isHung = raw('job.deadline_at < now()')
 const cameBackOf = (row: string) =>
   raw(`exists (select from holdfast.session where session.id = ${row}.session_id and session.came_back_at is not null)`)
 const cameBack = cameBackOf('job')
+/** How the process of a session ended, if its supervisor saw it. */
+const exitOf = (row: string) => raw(`(select session.exit from holdfast.session where session.id = ${row}.session_id)`)
 /** Whose next loss of a worker is one too many. */
 const isSpent = sql`(job.crashes + 1 >= job.crash_budget and not ${cameBack})`
 /** A worker that merely fell silent may come back. Until two leases after its last sign, its jobs on their last lives are not given up. */
-const mayReturn = raw(`(session.ended_by in ('lease ran out', 'lock gone') and session.came_back_at is null
+const mayReturn =
+  raw(`(session.ended_by in ('lease ran out', 'lock gone') and session.came_back_at is null and session.exit is null
       and now() < session.lease_until + (session.lease_until - session.heartbeat_at))`)
 
 /**
@@ -132,7 +135,7 @@ export const reviveJobs = statement<{ id: string }>()(
     insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
     select ${eventOf('revive')}, ${target('revive')}, id, kind, tenant, session_id, attempt, stage,
       json_strip_nulls(json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes,
-        'cameBack', case when ${cameBackOf('back')} then true end))
+        'exit', ${exitOf('back')}, 'cameBack', case when ${cameBackOf('back')} then true end))
     from back
   ),
   ${snapshotting('revive', 'back')}
@@ -141,7 +144,8 @@ export const reviveJobs = statement<{ id: string }>()(
 )
 
 const spentError: Sql = sql`json_build_object('code', 'quarantined', 'message',
-      format('The job lost %s workers, which is its crash budget (last: %s). Mend what kills them, then redo it.', crashes + 1, rung))`
+      format('The job lost %s workers, which is its crash budget (last: %s%s). Fix what kills them, then redo it.', crashes + 1, rung,
+        ', ' || ${exitOf('gone')}))`
 
 /** Whether a row stands at a stage that is optional, as its kind was last registered. An item stands at a stage of its parent, not of its own. */
 const isOptional: Sql = raw(`coalesce((
@@ -167,7 +171,7 @@ export const quarantineJobs = statement<{ id: string }>()(
     state: sql`case when ${isOptional} then ${target('quarantine', 'partial')} else ${target('quarantine', 'failed')} end`,
     crashes: raw('crashes + 1'),
     error: spentError,
-    data: sql`json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes + 1, 'error', ${spentError})`,
+    data: sql`json_strip_nulls(json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes + 1, 'exit', ${exitOf('gone')}, 'error', ${spentError}))`,
   })},
   ${snapshotting('quarantine', 'gone')}
   select id, ${wakeIfJoined} as woken

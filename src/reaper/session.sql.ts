@@ -80,14 +80,27 @@ export const closeReturned = statement<{ id: number }>()(
   returning id`,
 )
 
-/** Ends the sessions of a process that its supervisor has seen end. */
+/** Ends the sessions of a process that its supervisor has seen end, and keeps how it ended, also for those that others have ended meanwhile. */
 export const endChildSessions = statement<EndedRow>()(
   'session.end_child',
-  (p: { supervisor: string; pid: number }) => sql`
-  update holdfast.session
-  set ended_at = now(), wants_wake = false, ended_by = 'child exited'
-  where supervisor = ${p.supervisor} and pid = ${p.pid} and ended_at is null
-  returning id, ended_by as rung, ${lastSign}, host, pid`,
+  (p: { supervisor: string; pid: number; exit: string | null }) => sql`
+  with its as materialized (
+    select id, ended_at is null as was_open
+    from holdfast.session
+    where supervisor = ${p.supervisor} and pid = ${p.pid} and (ended_at is null or exit is null)
+    order by id
+    for update
+  ),
+  ended as (
+    update holdfast.session
+    set ended_at = coalesce(ended_at, now()), wants_wake = false, ended_by = coalesce(ended_by, 'child exited'), exit = ${p.exit}::text
+    from its
+    where session.id = its.id
+    returning session.id, ended_by as rung, ${lastSign}, host, pid, its.was_open
+  )
+  select id, rung, lost_ms, host, pid
+  from ended
+  where was_open`,
 )
 
 /** Forgets sessions that ended long ago and hold nothing. */

@@ -20,6 +20,8 @@ export interface Cancelling {
   barrierIds: string[]
   /** Why, as text or null. */
   reason: Sql
+  /** Who, as text or null. */
+  by?: Sql
 }
 
 /**
@@ -29,7 +31,7 @@ export interface Cancelling {
  * Whoever does not get the root, because it ended while we waited for it, gets none of its items either: no row back means that somebody
  * else has ended the job, and so of several who cancel it one is told that it did.
  */
-export function cancelling({ seed, barrierIds, reason }: Cancelling): Sql {
+export function cancelling({ seed, barrierIds, reason, by = raw('null::text') }: Cancelling): Sql {
   return sql`
   with recursive family (id, root, stopped) as (
     ${seed}
@@ -91,7 +93,7 @@ export function cancelling({ seed, barrierIds, reason }: Cancelling): Sql {
     move: 'cancel',
     state: target('cancel'),
     error: sql`json_build_object('code', 'job_cancelled', 'message', coalesce(${reason}, 'The job was cancelled.'))`,
-    data: sql`case when ${reason} is not null then json_build_object('reason', ${reason}) end`,
+    data: sql`case when coalesce(${reason}, ${by}) is not null then json_strip_nulls(json_build_object('reason', ${reason}, 'by', ${by})) end`,
   })}
   select id, ${raw('(select array_agg(id) from below where id not in (select id from items))')} as skipped,
     case when session_id is not null then ${notify('holdfast_abort', 'session_id::text')} end as told, ${wakeIdle} as woken

@@ -6,7 +6,7 @@ import { cancelJobs } from './submit.sql.ts'
 /** Cancels a job. One that another transaction holds is tried again and again, without a connection being held meanwhile. */
 export async function cancelPatiently(
   store: Store,
-  params: { ids: [string]; tenant: string | null; reason: string | null },
+  params: { ids: [string]; tenant: string | null; reason: string | null; by: string | null },
   forMs: number,
 ): Promise<CancelledRow | undefined> {
   const [told] = await runPatiently(

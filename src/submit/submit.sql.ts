@@ -103,7 +103,7 @@ export const keyHolders = statement<{ tenant: string; key: string; job_id: strin
 /** Cancels jobs, whatever live state they are in, and with a parent all its items, however deep; the row decides. A job that does not come back was not cancelled by this call. */
 export const cancelJobs = statement<CancelledRow>()(
   'job.cancel',
-  (p: { ids: string[]; tenant: string | null; reason: string | null }) =>
+  (p: { ids: string[]; tenant: string | null; reason: string | null; by?: string | null }) =>
     cancelling({
       seed: sql`
     select job.id, job.id, null::uuid
@@ -111,6 +111,7 @@ export const cancelJobs = statement<CancelledRow>()(
     where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant}) and ${legal('cancel')}`,
       barrierIds: [],
       reason: sql`${p.reason}::text`,
+      by: sql`${p.by ?? null}::text`,
     }),
 )
 

@@ -135,6 +135,12 @@ export function unresponsiveWords(c: Pick<Timed, 'facts'>): string {
   return `the handler of attempt ${first.attempt} was told to end (${first.reason}) ${ago(c, first.since)} and still runs on session ${first.sessionId}${where}`
 }
 
+/** A stage by its name and number, as `fields (2 of 3)`; the bare number if nobody registered the kind. */
+export function stageWords({ facts: { kind } }: Pick<Timed, 'facts'>, stage: number): string {
+  const name = kind?.names?.[stage]
+  return name === undefined ? `stage ${stage + 1}` : `stage ${name} (${stage + 1} of ${kind?.stages})`
+}
+
 /** A number and its noun. */
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`

@@ -1,5 +1,15 @@
 import { isFinal } from '../job/machine.ts'
-import { ago, barrierOf, countedOf, hasDrifted, isPast, type JobCase, ledgerTotal, unresponsiveWords } from './case.ts'
+import {
+  ago,
+  barrierOf,
+  countedOf,
+  hasDrifted,
+  isPast,
+  type JobCase,
+  ledgerTotal,
+  stageWords,
+  unresponsiveWords,
+} from './case.ts'
 import type { BarrierFacts, Facts } from './facts.ts'
 import { lossOf } from './running.ts'
 
@@ -54,7 +64,7 @@ function rowAndOutputs({ job, facts }: JobCase): string | null {
   if (isFinal(job.state)) return null
   const early = facts.outputs.find(({ stage }) => stage >= job.stage)
   return early
-    ? `The row stands at stage ${job.stage + 1}; an output of stage ${early.stage + 1} (${early.name}) is committed.`
+    ? `The row stands at ${stageWords({ facts }, job.stage)}; an output of stage ${early.name} (${early.stage + 1}) is committed.`
     : null
 }
 
@@ -66,13 +76,13 @@ function rowAndKind({ job, facts }: JobCase): string | null {
 function rowAndBarrier(c: JobCase): string | null {
   const barrier = barrierOf(c)
   if (c.job.state === 'waiting') {
-    if (!barrier) return `The row says waiting; there is no barrier of stage ${c.job.stage + 1}.`
+    if (!barrier) return `The row says waiting; there is no barrier of ${stageWords(c, c.job.stage)}.`
     if (barrier.joinedAt) return `The row says waiting; its barrier says that it joined ${ago(c, barrier.joinedAt)}.`
     return barrier.armedAt ? null : 'The row says waiting; its barrier was never armed.'
   }
   const open = c.facts.barriers.find(({ joinedAt, hasLive }) => joinedAt === null && hasLive)
   if (isFinal(c.job.state) && open)
-    return `The row says ${c.job.state}; its barrier of stage ${open.stage + 1} is open, with live items.`
+    return `The row says ${c.job.state}; its barrier of ${stageWords(c, open.stage)} is open, with live items.`
   if (barrier?.armedAt && !barrier.joinedAt)
     return `The row says ${c.job.state}; its barrier is armed, as if it waited.`
   return null

@@ -1,5 +1,5 @@
 import { sql, statement } from '../store/sql.ts'
-import type { Facts, HandlerFacts, WorkerFacts } from './facts.ts'
+import { type Facts, type HandlerFacts, mostAhead, type WorkerFacts } from './facts.ts'
 
 /** A snapshot that a settle kept. */
 export interface SnapshotRow {
@@ -10,12 +10,20 @@ export interface SnapshotRow {
   facts: Facts | { trouble: string }
 }
 
-/** What the workers say of themselves. */
+/** What the workers say of themselves, and what else explains where a job is. */
 export interface VitalsRow {
   workers: Pick<WorkerFacts, 'claiming' | 'busy' | 'unresponsive' | 'blocked' | 'blockedMs'>
   /** Of the session that holds the job. */
   blocked_ms: number | null
   unresponsive: HandlerFacts[]
+  /** Of its queue, if it is paused. */
+  paused_by: string | null
+  pause_reason: string | null
+  /** How the process of its session ended, if a supervisor saw it. */
+  exit: string | null
+  /** The names of the stages of its kind. */
+  stages: string[] | null
+  ahead: number | null
 }
 
 /** What every source says about a job, with the last snapshots of it. Without facts: no source knows it. */
@@ -48,7 +56,14 @@ export const readFacts = statement<VitalsRow & { facts: Facts | null; snapshots:
     from living
     cross join lateral json_array_elements(living.unresponsive_handlers) as handler
     where handler ->> 'id' = ${p.id}::uuid::text
-  ), '[]') as unresponsive, coalesce((
+  ), '[]') as unresponsive, queue.paused_by, queue.pause_reason, (
+    select session.exit from holdfast.session where session.id = (told.facts #>> '{session,id}')::bigint
+  ) as exit, (
+    select array_agg(stage ->> 'name' order by place)
+    from holdfast.kind
+    cross join lateral json_array_elements(kind.stages) with ordinality as stages (stage, place)
+    where kind.name = told.facts #>> '{job,kind}'
+  ) as stages, holdfast.ahead_of(${p.id}::uuid, ${mostAhead}::int) as ahead, coalesce((
     select json_agg(json_build_object('at', last.at, 'attempt', last.attempt, 'event', last.event, 'facts', last.facts) order by last.attempt)
     from (
       select *
@@ -58,7 +73,8 @@ export const readFacts = statement<VitalsRow & { facts: Facts | null; snapshots:
       limit ${p.shown}
     ) as last
   ), '[]') as snapshots
-  from told`,
+  from told
+  left join holdfast.queue on queue.name = told.facts #>> '{job,queue}' and queue.paused_at is not null`,
 )
 
 /** Forgets snapshots of long ago. */

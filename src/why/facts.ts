@@ -1,5 +1,8 @@
 import type { State } from '../job/machine.ts'
 
+/** How many jobs are counted that go before another. */
+export const mostAhead = 1000
+
 /** A moment by the clock of the database, in ISO 8601. */
 export type Moment = string
 
@@ -34,6 +37,8 @@ export interface SessionFacts {
   lostAfterMs: number
   endedAt: Moment | null
   endedBy: string | null
+  /** The signal or the code with which its process ended, if a supervisor saw it. */
+  exit?: string
   /** Whether the server that runs is the one on which the session took its lock. */
   canTellLock: boolean
   /** Null if nobody looked. */
@@ -205,15 +210,16 @@ export interface DeliveryFacts {
 export interface Facts {
   at: Moment
   job: JobFacts | null
-  kind: { stages: number; queue: string; seenAt: Moment } | null
+  /** `names`: those of its stages. */
+  kind: { stages: number; names?: string[]; queue: string; seenAt: Moment } | null
   outputs: { stage: number; name: string; attempt: number; at: Moment }[]
   progress: { stage: number; attempt: number; done: number; total: number | null; at: Moment } | null
   session: SessionFacts | null
-  queue: { name: string | null; pausedAt: Moment | null }
+  queue: { name: string | null; pausedAt: Moment | null; pausedBy?: string; reason?: string }
   workers: WorkerFacts | null
   /** Handlers of its attempts that were given up and still run. */
   unresponsive?: HandlerFacts[]
-  /** How many due jobs go before it, at most 1000. */
+  /** How many due jobs of its kind go before it; `mostAhead` stands for that many or more. */
   ahead?: number | null
   barriers: BarrierFacts[]
   itemOf: ItemFacts | null
@@ -249,6 +255,7 @@ export function forTenant(facts: Facts): Facts {
   return {
     ...rest,
     session: facts.session && without(facts.session, ['host', 'pid', 'version', 'concurrency']),
+    queue: without(facts.queue, ['pausedBy', 'reason']),
     workers: facts.workers && without(facts.workers, ['holding', 'busy', 'unresponsive', 'blocked', 'blockedMs']),
     ...(facts.unresponsive && { unresponsive: facts.unresponsive.map((one) => without(one, ['host', 'pid'])) }),
     leader: facts.leader && without(facts.leader, ['holder']),

@@ -6,7 +6,7 @@ export const resumeQueue = statement<{ name: string }>()(
   'queue.resume',
   (p: { name: string }) => sql`
   update holdfast.queue
-  set paused_at = null
+  set paused_at = null, paused_by = null, pause_reason = null
   where name = ${p.name} and paused_at is not null
   returning name, ${notify('holdfast_wake')} as woken`,
 )

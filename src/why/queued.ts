@@ -2,7 +2,7 @@ import { isSuspect } from '../job/define.ts'
 import { lengthWords } from '../job/length.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
 import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
-import type { WorkerFacts } from './facts.ts'
+import { mostAhead, type WorkerFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
 const states = ['queued'] as const
@@ -44,7 +44,8 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     meaning: 'Its queue is paused.',
     orphans: [],
     when: ({ facts }) => facts.queue.pausedAt !== null,
-    sentence: (c) => `waiting: queue \`${c.job.queue}\` was paused ${ago(c, c.facts.queue.pausedAt)}`,
+    sentence: (c) =>
+      `waiting: queue \`${c.job.queue}\` was paused ${ago(c, c.facts.queue.pausedAt)}${pauseWords(c.facts.queue)}`,
     next: () => ({ what: 'Nothing, until somebody resumes the queue', byAt: null }),
     repair: 'resume-queue',
   },
@@ -225,7 +226,17 @@ function lastError({ facts }: JobCase): string {
   return typeof message === 'string' ? ` (${message})` : ''
 }
 
+/** Who paused a queue and why, as far as they said so. */
+export function pauseWords({ pausedBy, reason }: { pausedBy?: string | null; reason?: string | null }): string {
+  return `${pausedBy ? ` by ${pausedBy}` : ''}${reason ? ` (${reason})` : ''}`
+}
+
+/** How many jobs go before another; those beyond a thousand are not counted. */
+export function aheadCount(ahead: number): string {
+  return ahead >= mostAhead ? `at least ${mostAhead.toLocaleString('en')}` : String(ahead)
+}
+
 function aheadWords(ahead: number | null | undefined): string {
   if (!ahead) return ''
-  return `; ${ahead >= 1000 ? 'more than 1000' : ahead} due ${ahead === 1 ? 'job goes' : 'jobs go'} before it`
+  return `; ${aheadCount(ahead)} due ${ahead === 1 ? 'job goes' : 'jobs go'} before it`
 }

@@ -12,6 +12,7 @@ import {
   leaderWords,
   type Next,
   sinceMs,
+  stageWords,
 } from './case.ts'
 import type { SessionFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
@@ -39,7 +40,7 @@ function lossWords(c: JobCase): string {
   if (!session) return `session ${c.job.sessionId}, which holds it, does not exist`
   const heard = `it was last heard of ${ago(c, session.heartbeatAt)}`
   if (session.endedAt)
-    return `session ${session.id}, which holds it, ended ${ago(c, session.endedAt)} (${session.endedBy ?? 'unknown'})`
+    return `session ${session.id}, which holds it, ended ${ago(c, session.endedAt)} (${[session.endedBy ?? 'unknown', session.exit].filter(Boolean).join(', ')})`
   if (isPast(c, session.leaseUntil))
     return `the lease of session ${session.id} ran out ${ago(c, session.leaseUntil)}; ${heard}`
   return `the process of session ${session.id} is gone, and its lock with it; ${heard}`
@@ -184,7 +185,7 @@ export const runningRules: readonly Rule<JobCase>[] = [
     orphans: [],
     when: () => true,
     sentence: (c) =>
-      `running: attempt ${c.job.attempt} at stage ${c.job.stage + 1}, on session ${c.job.sessionId}, which was heard of ${ago(c, c.facts.session?.heartbeatAt)}${progressWords(c)}`,
+      `running: attempt ${c.job.attempt} at ${stageWords(c, c.job.stage)}, on session ${c.job.sessionId}, which was heard of ${ago(c, c.facts.session?.heartbeatAt)}${progressWords(c)}`,
     next: (c) => ({
       what: 'It ends; if not, it is taken for hung at its deadline and put back in its queue',
       byAt: new Date(Date.parse(c.job.deadlineAt as string) + c.config.sweepMs + c.config.pollMs + 500),

@@ -17,6 +17,15 @@ const group = z
     parked: z.number().int(),
     behind: z.number().openapi({ description: 'How many places of the log it is behind.' }),
     behindMs: z.number(),
+    heldBy: z
+      .object({
+        pid: z.number().int().nullable(),
+        application: z.string().nullable(),
+        prepared: z.string().nullable().openapi({ description: 'The name of a prepared transaction.' }),
+        forMs: z.number(),
+      })
+      .nullable()
+      .openapi({ description: 'The open transaction that holds it back: later events are read when that has ended.' }),
     failing: z.array(z.object({ seq: z.number().int(), failures: z.number().int(), error: z.string().nullable() })),
   })
   .openapi('Group')

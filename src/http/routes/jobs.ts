@@ -2,7 +2,7 @@ import type { Job } from '../../engine/job.ts'
 import { HoldfastError } from '../../errors/errors.ts'
 import { allStates, isState, type State } from '../../job/machine.ts'
 import type { Ask } from '../ask.ts'
-import { scopeFor } from '../caller.ts'
+import { byCaller, scopeFor } from '../caller.ts'
 import { answerTagged } from '../etag.ts'
 import { type Given, json, operation, type Reply } from '../operation.ts'
 import { placeIn } from '../place.ts'
@@ -108,7 +108,8 @@ export const jobOperations = [
     answers: { 200: { about: 'It is cancelled; its worker is told to stop.', schema: moved } },
     problems: ['job_not_found', 'move_illegal'],
     async handle({ hf, caller, params, body }) {
-      await hf.cancel(params.id, { ...scopeFor(caller), ...(body.reason === undefined ? {} : { reason: body.reason }) })
+      const reason = body.reason === undefined ? {} : { reason: body.reason }
+      await hf.cancel(params.id, { ...scopeFor(caller), ...reason, ...byCaller(caller) })
       return json(200, { id: params.id, state: 'cancelled' })
     },
   }),

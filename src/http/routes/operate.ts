@@ -1,5 +1,6 @@
+import type { PauseOptions } from '../../engine/queues.ts'
 import { HoldfastError } from '../../errors/errors.ts'
-import { type Caller, scopeFor, tenantFor } from '../caller.ts'
+import { byCaller, type Caller, scopeFor, tenantFor } from '../caller.ts'
 import { answerTagged } from '../etag.ts'
 import { json, nothing, operation } from '../operation.ts'
 import { anything, flag, limit, name, tenant, text, time, whole } from '../schemas/words.ts'
@@ -10,6 +11,8 @@ const queue = z
     name: z.string(),
     isPaused: z.boolean(),
     pausedAt: time.nullable(),
+    pausedBy: z.string().nullable(),
+    pauseReason: z.string().nullable(),
     queued: z.number().int().openapi({ description: 'Jobs that could run this moment.' }),
     scheduled: z.number().int(),
     running: z.number().int(),
@@ -45,6 +48,10 @@ const session = z
     leaseUntil: time,
     endedAt: time.nullable(),
     endedBy: z.string().nullable(),
+    exit: z
+      .string()
+      .nullable()
+      .openapi({ description: 'The signal or code with which its process ended, if a supervisor saw it.' }),
     kinds: z.array(z.string()),
     queues: z.array(z.string()),
     concurrency: z.number().int(),
@@ -123,13 +130,14 @@ export const operateOperations = [
     path: '/v1/queues/{name}/pause',
     tag: 'operate',
     summary: 'Pause a queue',
-    about: 'Its jobs are claimed no more; what runs goes on.',
+    about: 'Its jobs are no longer claimed; what runs continues. `why` shows who paused it and for what reason.',
     scope: 'operate',
     isForAll: true,
     params: byName,
+    body: z.strictObject({ by: text(200).optional(), reason: text(1_000).optional() }),
     answers: { 200: { about: 'It is paused.', schema: paused } },
-    async handle({ hf, params }) {
-      await hf.pauseQueue(params.name)
+    async handle({ hf, caller, params, body }) {
+      await hf.pauseQueue(params.name, { ...byCaller(caller), ...(body as PauseOptions) })
       return json(200, { name: params.name, isPaused: true })
     },
   }),
