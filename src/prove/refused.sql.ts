@@ -15,6 +15,14 @@ export const refuseEndings = statement<never>()(
   end $$`,
 )
 
+/** Lets the leader try what is parked at once. */
+export const hurryParked = statement<never>()(
+  'prove.hurry_parked',
+  () => sql`
+  update holdfast.parked_outcome
+  set next_at = now()`,
+)
+
 /** Lets the database accept it again, and the leader try it at once. */
 export const allowEndings = statement<never>()(
   'prove.allow_endings',

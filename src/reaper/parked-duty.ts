@@ -1,6 +1,6 @@
-import { takeParked } from '../settle/park.sql.ts'
+import { dueParked, postponeParked } from '../settle/park.sql.ts'
 import { unpark } from '../settle/park.ts'
-import { isConnectionError } from '../store/connection.ts'
+import { isHeldUp, isPassing } from '../store/connection.ts'
 import type { Duty, DutyReport } from './duties.ts'
 import { report } from './report.ts'
 
@@ -9,10 +9,10 @@ const batch = 50
 /** Tries to write parked outcomes again. Each waits twice as long after every refusal. */
 export const settleParked: Duty = {
   name: 'settleParked',
-  everyMs: 2_000,
+  everyMs: 500,
   async run(store) {
-    const rows = await store.run(takeParked, { limit: batch })
-    const all: DutyReport = report({ isFull: rows.length === batch })
+    const rows = await store.run(dueParked, { limit: batch })
+    const all: DutyReport = report({})
     for (const row of rows) {
       try {
         if ((await unpark(store, row)) === 'written')
@@ -22,10 +22,17 @@ export const settleParked: Duty = {
             message: 'a parked outcome was written',
           })
       } catch (error) {
-        if (isConnectionError(error)) throw error
-        all.failed.push({ id: row.job_id, lost_ms: row.lost_ms, error, orphan: 'outcome-refused' })
+        if (isPassing(error) && !isHeldUp(error)) throw error
+        all[isHeldUp(error) ? 'held' : 'failed'].push({
+          id: row.job_id,
+          lost_ms: row.lost_ms,
+          error,
+          orphan: 'outcome-refused',
+        })
       }
     }
-    return all
+    const refused = all.failed.map(({ id }) => id)
+    if (refused.length > 0) await store.run(postponeParked, { ids: refused })
+    return { ...all, isFull: rows.length === batch }
   },
 }

@@ -48,22 +48,31 @@ export interface ParkedRow {
   lost_ms: number
 }
 
-/** Parked outcomes that are due to be tried again, or that of one job. Each is put off at once, twice as long as the last time. */
-export const takeParked = statement<ParkedRow>()(
-  'parked_outcome.take',
+/** Parked outcomes that are due to be tried again, or that of one job. Only looked at: whoever dies before it has tried them costs no time. */
+export const dueParked = statement<ParkedRow>()(
+  'parked_outcome.due',
   (p: { limit: number; only?: string }) => sql`
+  select parked.job_id, parked.attempt, parked.session_id, parked.outcome, parked.reason,
+    (extract(epoch from now() - parked.parked_at) * 1000)::float8 as lost_ms
+  from holdfast.parked_outcome as parked
+  where case when ${p.only ?? null}::uuid is null then parked.next_at <= now() else parked.job_id = ${p.only ?? null}::uuid end
+  order by parked.next_at
+  limit ${p.limit}`,
+)
+
+/** Puts off parked outcomes that were refused once more, each twice as long as the last time. */
+export const postponeParked = statement<{ job_id: string }>()(
+  'parked_outcome.postpone',
+  (p: { ids: string[] }) => sql`
   update holdfast.parked_outcome as parked
   set tries = parked.tries + 1, next_at = now() + least(600, 10 * power(2, least(parked.tries, 10))) * interval '1 s'
   where parked.job_id = any(array(
-    select due.job_id
-    from holdfast.parked_outcome as due
-    where case when ${p.only ?? null}::uuid is null then due.next_at <= now() else due.job_id = ${p.only ?? null}::uuid end
-    order by due.next_at
-    limit ${p.limit}
+    select mine.job_id
+    from holdfast.parked_outcome as mine
+    where mine.job_id = any(${p.ids}::uuid[])
     for update skip locked
   ))
-  returning parked.job_id, parked.attempt, parked.session_id, parked.outcome, parked.reason,
-    (extract(epoch from now() - parked.parked_at) * 1000)::float8 as lost_ms`,
+  returning parked.job_id`,
 )
 
 /** Puts a parked attempt back as it was, for as long as it takes to write its outcome. No row back: the job was moved on otherwise. */

@@ -3,6 +3,7 @@
  * done and must not be done again, so the job waits without being run, and its outcome waits with it until the database accepts it.
  */
 import { messageOf } from '../errors/errors.ts'
+import { isPassing } from '../store/connection.ts'
 import { removeTwins } from '../store/held.sql.ts'
 import type { Runner } from '../store/store.ts'
 import { within } from '../store/store.ts'
@@ -33,7 +34,8 @@ export async function unpark(store: Runner, row: ParkedRow): Promise<Unparked> {
   try {
     return await within(store, (runner) => writeParked(runner, row, outcome), bounds)
   } catch (error) {
-    if (outcome.move === 'fail') throw error
+    // a broken wire, or a row that somebody holds, says nothing against the outcome
+    if (outcome.move === 'fail' || isPassing(error)) throw error
     const told: JobError = { code: 'output_invalid', message: row.reason }
     const fail: Outcome = { move: 'fail', error: told, isOptional: false }
     return within(store, (runner) => writeParked(runner, row, fail), bounds)

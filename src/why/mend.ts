@@ -6,7 +6,7 @@ import { moveOn } from '../reaper/duties.ts'
 import { findOrphan } from '../reaper/revive.sql.ts'
 import { endDeadSessions } from '../reaper/session.sql.ts'
 import { stopBarriers } from '../settle/fan-out.sql.ts'
-import { takeParked } from '../settle/park.sql.ts'
+import { dueParked } from '../settle/park.sql.ts'
 import { unpark } from '../settle/park.ts'
 import type { Runner } from '../store/store.ts'
 import { redoJobs } from '../submit/submit.sql.ts'
@@ -58,7 +58,7 @@ const mendings: Record<RepairName, Mending> = {
     }),
   requeue: async (store, { id }) => (await store.run(requeueWaiting, { limit: 1, only: [id] })).length,
   async 'settle-parked'(store, { id }) {
-    const rows = await store.run(takeParked, { limit: 1, only: id })
+    const rows = await store.run(dueParked, { limit: 1, only: id })
     for (const row of rows) await unpark(store, row)
     return rows.length
   },
