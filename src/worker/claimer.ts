@@ -93,7 +93,7 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
     })
     const rows = rowsOf(lots, sessionId)
     if (isOurs) hands.take(rows, { isAlone: statement === claimSuspects })
-    else if (rows.length > 0) await store.run(releaseJobs, { fences: rows.map(heldFenceOf), sessionId })
+    else await giveBack(rows.map(heldFenceOf), sessionId)
     isClaimInDoubt = false
     return rows.length
   }

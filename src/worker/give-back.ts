@@ -1,8 +1,7 @@
-import pg from 'pg'
 import type { Fence, JobId } from '../job/id.ts'
 import { releaseJobs } from '../settle/settle.sql.ts'
-import { connectionOptions, drop } from '../store/connection.ts'
-import { type Runner, runnerIn } from '../store/store.ts'
+import { runBatch } from '../store/batch.ts'
+import { openStore, type Store } from '../store/store.ts'
 import { unheldAttempts } from './claim.sql.ts'
 import { distance, later, Seizer } from './handover.ts'
 import type { Prefetched } from './prefetch.ts'
@@ -18,6 +17,7 @@ export interface ClaimUnderWay {
 /** What it takes to give jobs back from the heartbeat thread. */
 export interface GiveBackOptions {
   url: string
+  isPooled: boolean
   holdMs: number
   connectMs: number
   vitals: SharedArrayBuffer
@@ -43,6 +43,7 @@ export class GiveBack {
   #owed: Owed[] = []
   #isBusy = false
   #claimDueAtMs = 0
+  #owedDueAtMs = 0
 
   constructor(options: GiveBackOptions) {
     this.#options = options
@@ -64,10 +65,22 @@ export class GiveBack {
     if (this.#isBusy) return
     if (blockedMs > 0) this.#seize(blockedMs)
     else if (this.#claim?.isSeized) this.#putBackClaim()
-    if (this.#owed.length === 0 && !this.#isClaimDue()) return
+    if (!this.#areOwedDue() && !this.#isClaimDue()) return
     this.#isBusy = true
-    await this.#release(blockedMs).catch(this.#options.onTrouble)
+    await this.#release(blockedMs).catch((error) => this.#failed(error))
     this.#isBusy = false
+  }
+
+  /** A database that does not answer is asked again later; what was not given back by then is found by the main thread, or by the reaper. */
+  #failed(error: unknown): void {
+    const { holdMs, onTrouble } = this.#options
+    this.#owedDueAtMs = performance.now() + holdMs
+    this.#claimDueAtMs = this.#owedDueAtMs
+    onTrouble(error)
+  }
+
+  #areOwedDue(): boolean {
+    return this.#owed.length > 0 && performance.now() >= this.#owedDueAtMs
   }
 
   #isClaimDue(): boolean {
@@ -105,44 +118,62 @@ export class GiveBack {
   }
 
   async #release(blockedMs: number): Promise<void> {
-    const client = new pg.Client({
-      ...connectionOptions(this.#options.url),
-      connectionTimeoutMillis: this.#options.connectMs,
-      query_timeout: this.#options.holdMs + this.#options.connectMs,
-    })
-    client.on('error', () => {})
+    const { url, isPooled, connectMs } = this.#options
+    const store = openStore({ url, isPooled, poolSize: 1, statementTimeoutMs: connectMs })
     try {
-      await client.connect()
-      const runner = runnerIn(client)
-      const count = (await this.#releaseOwed(runner)) + (await this.#releaseClaimed(runner))
+      const count = (await this.#releaseOwed(store)) + (await this.#releaseClaimed(store))
       if (count > 0) this.#options.onGivenBack(count, blockedMs)
     } finally {
-      drop(client)
+      await store.close()
     }
   }
 
-  async #releaseOwed(runner: Runner): Promise<number> {
+  async #releaseOwed(store: Store): Promise<number> {
     let count = 0
     for (const owed of [...this.#owed]) {
-      // what is no longer ours is not counted: somebody else has moved it on
-      if (owed.fences.length > 0) count += (await runner.run(releaseJobs, owed))[0]?.count ?? 0
+      const { released, held } = await release(store, owed)
       this.#owed.splice(this.#owed.indexOf(owed), 1)
+      count += released
+      if (held.length > 0) this.#owe({ ...owed, fences: held })
     }
     return count
   }
 
   /** The answer of a claim waits unread in the main thread: what it brought is in our name, and nobody holds it. */
-  async #releaseClaimed(runner: Runner): Promise<number> {
+  async #releaseClaimed(store: Store): Promise<number> {
     if (!this.#claim?.isSeized) return 0
     const { sessionId, held } = this.#claim
-    const fences = await runner.run(unheldAttempts, { sessionId, ids: held === '' ? [] : held.split(',') })
+    const fences = await store.run(unheldAttempts, { sessionId, ids: held === '' ? [] : held.split(',') })
     // the server may still be at it
     this.#claimDueAtMs = performance.now() + this.#options.holdMs
     if (fences.length === 0) return 0
-    const [moved] = await runner.run(releaseJobs, { sessionId, fences })
+    const told = await release(store, { sessionId, fences })
+    this.#owe({ sessionId, fences: told.held })
     this.#putBackClaim()
-    return moved?.count ?? 0
+    return told.released
   }
+
+  #owe(owed: Owed): void {
+    if (owed.fences.length === 0) return
+    this.#owed.push(owed)
+    this.#owedDueAtMs = performance.now() + this.#options.holdMs
+  }
+}
+
+/** Gives attempts back. Those that somebody holds locked are left for later; what is no longer ours has been moved on by somebody else. */
+async function release(store: Store, { sessionId, fences }: Owed): Promise<{ released: number; held: Fence[] }> {
+  let released = 0
+  const told = await runBatch(store, {
+    items: fences,
+    jobOf: ({ id }) => id,
+    isWary: true,
+    async run(runner, some) {
+      const [moved] = await runner.run(releaseJobs, { fences: some, sessionId })
+      released += moved?.count ?? 0
+      return some
+    },
+  })
+  return { released, held: fences.filter((_, index) => told[index]?.is === 'held') }
 }
 
 /** Whether a number is still to come. Numbers go round, but far fewer than half of them can wait. */

@@ -30,9 +30,9 @@ export async function runHandler(parts: HandlerParts, attempt: Attempt): Promise
   const read = readInput(attempt)
   const input = read instanceof Promise ? await read : read
   if ('error' in input) return failure(attempt, input.error)
-  const ctx = contextOf(attempt, input.value, parts.reporter)
   const { stage, row } = attempt
   try {
+    const ctx = contextOf(attempt, input.value, parts.reporter)
     if (row.is_part)
       return success(parts.config, attempt, await eachOf(stage).run(itemContextOf(parts, attempt, ctx), input.value))
     if (stage.run) return success(parts.config, attempt, await stage.run(ctx))

@@ -220,9 +220,7 @@ export function makeHands(options: HandsOptions): Hands {
   }
 
   function releaseThose(isUnwanted: (row: ClaimedRow, sinceMs: number) => boolean): void {
-    const unwanted = waiting.remove(isUnwanted)
-    if (unwanted.length === 0) return
-    giveBack(unwanted)
+    giveBack(waiting.remove(isUnwanted))
     if (running.size + waiting.size === 0) tellEmpty()
   }
 

@@ -28,6 +28,7 @@ let unresponsive: UnresponsiveHandler[] = []
 
 const giveBack = new GiveBack({
   url: task.url,
+  isPooled: task.isPooled,
   holdMs: task.holdMs,
   connectMs,
   vitals: task.vitals,
