@@ -70,8 +70,9 @@ const brokenWords =
 export function isConnectionError(error: unknown): boolean {
   const { code, message } = details(error)
   if (code === undefined) return brokenWords.test(message)
-  // 08: connection exceptions; 57P01–03: the server stops or starts; 53300: it has no place left; 25006: it became a replica
-  return brokenWires.has(code) || /^(08|57P0|53300|25006)/.test(code)
+  // 08: connection exceptions; 57P01–03: the server stops or starts; 53300: it has no place left; 25006: it became a replica;
+  // 25P03: a transaction of ours fell silent
+  return brokenWires.has(code) || /^(08|57P0|53300|25006|25P03)/.test(code)
 }
 
 /** Whether the same statement can simply be run again: the server undid it to let another one through. */

@@ -203,6 +203,19 @@ interface Opened {
   bounded: Bounded
 }
 
+// between two statements of ours next to no time passes, unless the process is frozen, blocked or cut off
+const silentMs = 1_000
+
+/**
+ * Begins a transaction that the server ends by itself if nothing comes: what it has locked must not stay so for as long as a process that
+ * is gone looks connected. One with a limit for locks holds rows that others wait for, and so has less time.
+ */
+function beginning(lockMs: number | undefined, dropMs: number): string {
+  const idleMs = lockMs === undefined ? dropMs : Math.min(silentMs, dropMs)
+  const limits = { idle_in_transaction_session_timeout: idleMs, ...(lockMs !== undefined && { lock_timeout: lockMs }) }
+  return ['begin', ...Object.entries(limits).map(([name, ms]) => `set local ${name} = ${Math.ceil(ms)}`)].join('; ')
+}
+
 function inTransaction<T>(
   lender: Lender,
   work: (runner: Runner) => Promise<T>,
@@ -211,7 +224,7 @@ function inTransaction<T>(
   return onClient(lender, async (client) => {
     const say = (text: string) => answered(client, client.query(text), { ...bounded, answerMs: bounded.dropMs })
     try {
-      await say(lockMs === undefined ? 'begin' : `begin; set local lock_timeout = ${Math.ceil(lockMs)}`)
+      await say(beginning(lockMs, bounded.dropMs))
       const result = await work({
         run: (statement, params, answerMs = bounded.answerMs) =>
           answered(client, runOn(client, statement, params, isNamed), { ...bounded, answerMs }),
