@@ -166,7 +166,6 @@ async function release(store: Store, { sessionId, fences }: Owed): Promise<{ rel
   const told = await runBatch(store, {
     items: fences,
     jobOf: ({ id }) => id,
-    isWary: true,
     async run(runner, some) {
       const [moved] = await runner.run(releaseJobs, { fences: some, sessionId })
       released += moved?.count ?? 0

@@ -1,9 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { AbortReason, AnyJob } from '../job/define.ts'
-import type { Outcome, Settled } from '../settle/outcome.ts'
-import { failureOf, parkedOf } from '../settle/park.ts'
+import type { Outcome } from '../settle/outcome.ts'
 import type { Settler } from '../settle/settle.ts'
-import { isPassing } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
 import { type Attempt, attemptMaker, type HeldFence, heldFenceOf } from './attempt.ts'
 import { failure, timeoutError } from './conclude.ts'
@@ -14,6 +12,7 @@ import type { Pace } from './pace.ts'
 import { Parents } from './parents.ts'
 import { Prefetch, type Prefetched } from './prefetch.ts'
 import type { Reports } from './report.ts'
+import { Settling } from './settling.ts'
 import { beginAttempt, endAttempt } from './span.ts'
 import { Unresponsive } from './unresponsive.ts'
 
@@ -92,7 +91,17 @@ export function makeHands(options: HandsOptions): Hands {
   }
   const makeAttempt = attemptMaker(config)
   const running = new Set<Attempt>()
-  const settling = new Map<HeldFence, ClaimedRow>()
+  const settling = new Settling({
+    settler,
+    reports,
+    onSettled: options.onSettled,
+    onTrouble: options.onTrouble,
+    onWritten() {
+      if (waiting.size > 0) schedulePump()
+      // a worker that is kept for a suspect waits for the very last settle
+      if (isEmpty()) options.onRoom()
+    },
+  })
   const waiting = new Prefetch(options.taker, options.onPrefetched)
   let emptied: (() => void)[] = []
   const unsettledMost = 4 * config.batchSize
@@ -140,50 +149,8 @@ export function makeHands(options: HandsOptions): Hands {
     running.delete(attempt)
     // a cancelled job is final already: there is nothing to write about this attempt
     if (attempt.abortedBy === 'cancelled') endAttempt(attempt, outcome, 'cancelled')
-    else settle(attempt, outcome)
+    else settling.settle(attempt, outcome)
     schedulePump()
-  }
-
-  function settle(attempt: Attempt, outcome: Outcome): void {
-    settling.set(attempt.fence, attempt.row)
-    const reported = reports.flushFor(attempt)
-    if (reported) void reported.then(() => write(attempt, outcome))
-    else write(attempt, outcome)
-  }
-
-  function write(attempt: Attempt, outcome: Outcome): void {
-    const { fence } = attempt
-    settler.put({ fence, outcome, sessionId: fence.sessionId }, (answer) =>
-      answer instanceof Error ? settleRefused(attempt, outcome, answer) : wrote(attempt, outcome, answer),
-    )
-  }
-
-  function wrote(attempt: Attempt, outcome: Outcome, settled: Settled): void {
-    settling.delete(attempt.fence)
-    endAttempt(attempt, outcome, settled)
-    if (settled === 'settled') options.onSettled(attempt, outcome)
-    if (waiting.size > 0) schedulePump()
-    // a worker that is kept for a suspect waits for the very last settle
-    if (isEmpty()) options.onRoom()
-  }
-
-  /**
-   * Postgres does not take the outcome. Trying again would not help, so the attempt fails with the reason; and if no ending is taken at all,
-   * the job waits with its outcome, for its work is done and must not be done again.
-   */
-  function settleRefused(attempt: Attempt, outcome: Outcome, error: Error): void {
-    options.onTrouble(error)
-    // a worker that gave up on an unreachable database knows nothing against the outcome: the reaper will give it another try
-    if (isPassing(error)) {
-      wrote(attempt, outcome, 'lease_lost')
-      return
-    }
-    attempt.refused ??= outcome
-    const isOptional = attempt.stage.optional === true && !attempt.row.is_part
-    write(
-      attempt,
-      outcome.move === 'fail' ? parkedOf(attempt.refused, error) : failureOf(attempt.stage.name, isOptional, error),
-    )
   }
 
   let isPumpScheduled = false
@@ -206,21 +173,8 @@ export function makeHands(options: HandsOptions): Hands {
     return wanted >= Math.min(config.batchSize, target / 2) ? wanted : 0
   }
 
-  function giveBack(rows: ClaimedRow[]): void {
-    for (const row of rows) {
-      const fence = heldFenceOf(row)
-      settling.set(fence, row)
-      const { sessionId } = row
-      const released = settler.settle({ fence, outcome: { move: 'release' }, sessionId }).catch(options.onTrouble)
-      void released.then(() => {
-        settling.delete(fence)
-        if (isEmpty()) options.onRoom()
-      })
-    }
-  }
-
   function releaseThose(isUnwanted: (row: ClaimedRow, sinceMs: number) => boolean): void {
-    giveBack(waiting.remove(isUnwanted))
+    settling.giveBack(waiting.remove(isUnwanted))
     if (running.size + waiting.size === 0) tellEmpty()
   }
 
@@ -246,7 +200,7 @@ export function makeHands(options: HandsOptions): Hands {
     take(rows, how) {
       if (rows.length > 0) isAlone = how?.isAlone === true
       // one claim has one session; if that was ended while the claim was under way, the rows are about to be given to others
-      if (rows[0] && rows[0].sessionId !== options.sessionId()) return giveBack(rows)
+      if (rows[0] && rows[0].sessionId !== options.sessionId()) return settling.giveBack(rows)
       waiting.push(rows, waiting.size === 0 && mayStart())
       pump()
     },
@@ -290,7 +244,7 @@ export function makeHands(options: HandsOptions): Hands {
       const beforeMs = performance.now() - ms
       return [...running].filter((attempt) => attempt.startedAtMs <= beforeMs)
     },
-    held: () => [...waiting.rows().map(heldFenceOf), ...[...running].map(({ fence }) => fence), ...settling.keys()],
+    held: () => [...waiting.rows().map(heldFenceOf), ...[...running].map(({ fence }) => fence), ...settling.fences()],
     get isEmpty() {
       return isEmpty()
     },
