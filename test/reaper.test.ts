@@ -3,11 +3,11 @@ import { readConfig } from '#holdfast/config/config'
 import { type Duty, duties, makeDuties } from '#holdfast/reaper/duties'
 import { makeReaper, type ReaperNews } from '#holdfast/reaper/reaper'
 import { finishJobs } from '#holdfast/settle/settle.sql'
-import { openStore, runnerIn } from '#holdfast/store/store'
+import { openStore, type Runner, runnerIn } from '#holdfast/store/store'
 import { swift } from './crash/member.ts'
 import { sweepOf } from './crash/sweep.ts'
 
-import { expect, test, until } from './fixtures.ts'
+import { expect, gate, test, until } from './fixtures.ts'
 import { makeWire } from './wire.ts'
 
 /** Makes every write about this job fail in this database. */
@@ -306,4 +306,25 @@ test('a leader whose database is cut off stops leading, and its loop goes on tur
   await until(() => reaper.term(), 'it leads again')
   await reaper.stop()
   await store.close()
+})
+
+test('a leader whose sweeps hang lets another one lead', async ({ store }) => {
+  const config = readConfig({ ...swift, statementTimeoutMs: 500 }, {})
+  let isHung = false
+  const hang = gate<never[]>()
+  const hanging: Runner = {
+    run: (statement, params, answerMs) =>
+      isHung && statement.name === 'session.end_dead' ? hang.promise : store.run(statement, params, answerMs),
+  }
+  const deposed = gate<string>()
+  const first = makeReaper({ store: hanging, config, news: { ...silent, deposed: (_, why) => deposed.open(why) } })
+  await first.start()
+  await until(() => first.term(), 'it leads')
+  const second = makeReaper({ store, config, news: silent })
+  await second.start()
+  isHung = true
+  expect(await deposed.promise).toBe('it no longer does its duties')
+  expect((await until(() => second.term(), 'another one leads')) as number).toBeGreaterThan(1)
+  hang.open([])
+  await Promise.all([first.stop(), second.stop()])
 })

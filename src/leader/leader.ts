@@ -28,6 +28,8 @@ export interface LeaderOptions {
   store: Runner
   leaseMs: number
   renewMs: number
+  /** Whether this process does what a leader is for. One that does not lets another lead. */
+  isFit?: () => boolean
   onElected: (term: number) => void
   onDeposed: (term: number, why: string) => void
   onTrouble: (error: unknown) => void
@@ -80,10 +82,19 @@ export function makeLeader(options: LeaderOptions): Leader {
     options.onElected(acquired.term)
   }
 
+  async function release(why: string): Promise<void> {
+    const last = led
+    depose(why)
+    if (last) await store.run(releaseLead, { holder, term: last.term }).catch(options.onTrouble)
+  }
+
   const clock: Loop = loop({
     async turn() {
-      await renew()
-      if (!led) await acquire()
+      if (options.isFit?.() === false) await release('it no longer does its duties')
+      else {
+        await renew()
+        if (!led) await acquire()
+      }
       return options.renewMs
     },
     onError: options.onTrouble,
@@ -96,9 +107,7 @@ export function makeLeader(options: LeaderOptions): Leader {
     start: () => clock.start(),
     async stop() {
       await clock.stop()
-      const last = led
-      depose('it stops')
-      if (last) await store.run(releaseLead, { holder, term: last.term }).catch(options.onTrouble)
+      await release('it stops')
     },
     swept(lastMs) {
       sweepMs = lastMs

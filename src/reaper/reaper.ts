@@ -54,6 +54,8 @@ export function makeReaper(options: { store: Runner; config: Config; news: Reape
     store: options.store,
     leaseMs: config.leaderLeaseMs,
     renewMs: config.leaderRenewMs,
+    // no answer of the database takes this long: a leader whose sweeps hang would keep everybody from being recovered
+    isFit: () => sweeper.quietMs() <= 2 * config.statementTimeoutMs + config.leaderLeaseMs,
     onElected: (term) => {
       news.elected(term)
       sweeper.wake()

@@ -12,6 +12,9 @@ const leastPatienceMs = 50
 const mostPatienceMs = 500
 // on a machine that is so busy that statements take long, more connections only make it busier
 const worthStatements = 5
+// the loops of an idle process meet a few times a second, for some milliseconds; who waits longer has work for another connection
+const waitShare = 0.5
+const waitMostMs = 500
 
 /**
  * Makes a lender that is slow to grow its pool. The loops of an idle process ask at the same moments, for a millisecond each: without
@@ -23,9 +26,19 @@ export function makeLender(pool: pg.Pool, most: number): Lender {
   const lentAtMs = new WeakMap<pg.PoolClient, number>()
   let lent = 0
   let usualMs = 0
+  let waitLeftMs = waitMostMs
+  let countedAtMs = performance.now()
 
   function patienceMs(): number {
     return Math.min(mostPatienceMs, Math.max(leastPatienceMs, worthStatements * usualMs))
+  }
+
+  /** Whether little time was waited of late. Without this, a busy process would share one connection for ever, never waiting long at once. */
+  function mayWait(): boolean {
+    const nowMs = performance.now()
+    waitLeftMs = Math.min(waitMostMs, waitLeftMs + (nowMs - countedAtMs) * waitShare)
+    countedAtMs = nowMs
+    return waitLeftMs > 0
   }
 
   /** A running mean; one that waited for a lock says nothing about the others. */
@@ -36,15 +49,20 @@ export function makeLender(pool: pg.Pool, most: number): Lender {
 
   /** Waits until a connection is passed on, or until it is time to make one. */
   function wait(): Promise<void> {
+    const sinceMs = performance.now()
     return new Promise((resolve) => {
+      const go = () => {
+        waitLeftMs -= performance.now() - sinceMs
+        resolve()
+      }
       const passOn = () => {
         clearTimeout(timer)
-        resolve()
+        go()
       }
       const timer = setTimeout(() => {
         waiting.splice(waiting.indexOf(passOn), 1)
         lent += 1
-        resolve()
+        go()
       }, patienceMs())
       waiting.push(passOn)
     })
@@ -59,8 +77,8 @@ export function makeLender(pool: pg.Pool, most: number): Lender {
 
   return {
     async take() {
-      const isWorthWaiting = lent > 0 && lent >= pool.totalCount && pool.totalCount < most
-      if (isWorthWaiting) await wait()
+      const isGrowing = lent > 0 && lent >= pool.totalCount && pool.totalCount < most
+      if (isGrowing && mayWait()) await wait()
       else lent += 1
       try {
         const client = await pool.connect()
