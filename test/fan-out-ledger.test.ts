@@ -24,6 +24,23 @@ test('a counter that is too high joins nothing while an item is live', async ({ 
   expect(await query(`select from holdfast.event where type = 'job.joined'`)).toHaveLength(1)
 })
 
+test('a fan-out that is cancelled with counters too high ends with those of its items', async ({
+  given,
+  store,
+  hf,
+  query,
+}) => {
+  const made = await waiting({ given, store }, { items: 4 })
+  const [one] = (await claimItems({ given }, made)) as [Running]
+  await finish(store, [one])
+  await query('update holdfast.barrier set succeeded = 4')
+  await hf.cancel(made.parent.id)
+  expect(
+    await query('select succeeded, failed, cancelled, joined_at is null as is_open from holdfast.barrier'),
+  ).toEqual([{ succeeded: 1, failed: 0, cancelled: 3, is_open: false }])
+  expect((await hf.audit()).violations).toEqual([])
+})
+
 test('a counter of failed items that is too high stops nothing', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 3, tolerate: { count: 1 } })
   const [one, ...others] = (await claimItems({ given }, made)) as [Running, ...Running[]]

@@ -33,12 +33,7 @@ export const settings = {
     max: day,
     about: 'How long a statement may take before it is cancelled in the database.',
   },
-  ownersModule: {
-    type: 'text',
-    default: undefined,
-    about:
-      'A file that exports `owners`, for the commands that reap: the systems whose executions barriers wait for, by name.',
-  },
+  ownersModule: { type: 'text', default: undefined, about: 'Module that exports the `owners` of barriers, by name.' },
   processes: { type: 'whole', default: 2, min: 1, max: 64, about: 'Worker processes that `dev` and `work` start.' },
   concurrency: {
     type: 'whole',

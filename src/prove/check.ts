@@ -30,6 +30,8 @@ const endings: Record<string, string> = {
   stubborn: 'cancelled',
   unresponsive: 'cancelled',
   poison: 'failed',
+  costly: 'partial',
+  torn: 'partial',
   flawed: 'partial',
   spoilt: 'failed',
   drawn: 'cancelled',

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PermanentError } from '../errors/errors.ts'
 import { type AnyJob, defineJob, type StageContext } from '../job/define.ts'
+import type { ItemContext } from '../job/fan-out.ts'
 
 /** What a handler did, told to the prover at once: who ran which attempt, when, and what it is going to return. */
 export interface Effect {
@@ -108,12 +109,19 @@ export function proverKinds(tell: Tell): Record<string, AnyJob> {
     defineJob('unresponsive', { run: seen(tell, ignoreSignal) }),
     defineJob('blocking', { run: seen(tell, block) }),
     defineJob('poison', { crashBudget: 2, run: seen(tell, () => process.kill(process.pid, 'SIGKILL')) }),
+    defineJob('costly', {
+      crashBudget: 1,
+      stages: [
+        { name: 'needed', run: ok },
+        { name: 'extra', optional: true, run: seen(tell, () => process.kill(process.pid, 'SIGKILL')) },
+      ],
+    }),
     ...fanOuts(tell),
   ]
   return Object.fromEntries(all.map((job) => [job.kind, job]))
 }
 
-/** Kinds that fan out: all well, some items failed, one too many, one item alone, items of items, and one to be cancelled. */
+/** Kinds that fan out: all well, some items failed, one too many, one item alone, items of items, a producer that gives up, and one to be cancelled. */
 function fanOuts(tell: Tell): AnyJob[] {
   const ok = seen(tell, () => {})
   const join = async (ctx: Context, _summary: unknown, results: AsyncIterable<unknown>) => {
@@ -124,6 +132,14 @@ function fanOuts(tell: Tell): AnyJob[] {
     async function* () {
       for (let item = 0; item < count; item++) yield item
     }
+  async function* torn() {
+    yield* over(3)()
+    throw new Error('The producer fails after its last item, time and again.')
+  }
+  const asking = async (ctx: Context & Pick<ItemContext, 'parent'>) => {
+    await ctx.parent()
+    return ok(ctx)
+  }
   const failing = (ctx: Context, item: number) =>
     seen(tell, async ({ signal }) => {
       if (item === badItem) throw new PermanentError('This item always fails.')
@@ -134,11 +150,12 @@ function fanOuts(tell: Tell): AnyJob[] {
   return [
     defineJob('wide', {
       stages: [
-        { name: 'all', fanOut: over(6), each: ok, join },
+        { name: 'all', fanOut: over(6), each: asking, join },
         { name: 'after', run: ok },
       ],
     }),
     defineJob('lone', { stages: [{ name: 'all', fanOut: over(1), each: ok, join }] }),
+    defineJob('torn', { stages: [{ name: 'all', retries: 1, fanOut: torn, each: ok, join }] }),
     defineJob('flawed', { stages: [{ name: 'all', tolerate: { share: 0.5 }, fanOut: over(4), each: failing, join }] }),
     defineJob('spoilt', { stages: [{ name: 'all', fanOut: over(20), each: failing, join }] }),
     defineJob('drawn', { stages: [{ name: 'all', fanOut: over(4), each: drawn, join }] }),

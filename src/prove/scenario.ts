@@ -1,5 +1,6 @@
 import { remote } from './afar-scenario.ts'
 import { barriers, expiry } from './barrier-scenarios.ts'
+import { raiseByHand } from './barriers.sql.ts'
 import { readers, webhooks } from './bus-scenarios.ts'
 import type { Case } from './case.ts'
 import { eventually } from './deadline.ts'
@@ -86,23 +87,27 @@ const stop: Scenario = {
 
 const crash: Scenario = {
   name: 'crash',
-  provokes: 'a job that kills its workers: taken back by their supervisor, revived by the leader, quarantined',
+  provokes:
+    'a job that kills its workers: taken back by their supervisor, revived by the leader, quarantined, also at an optional stage',
   async run(on) {
     await manned(on)
     await Promise.all([on.submit('poison'), on.submit('patient'), on.submit('short')])
     const pid = await eventually(() => [...on.crew.killed][0], { ms: waitMs, what: 'the poison had killed its worker' })
     await on.crew.order({ do: 'reclaim', pid })
-    await on.untilFinal([on.idOf('poison')], waitMs)
+    await on.untilFinal([on.idOf('poison'), on.idOf('patient')], waitMs)
+    await on.untilFinal([await on.submit('costly')], waitMs)
   },
 }
 
 const fanOut: Scenario = {
   name: 'fan-out',
-  provokes: 'fan-outs that end well, with flaws, too badly, nested, cancelled and redone',
+  provokes:
+    'fan-outs that end well, with flaws, too badly, nested, cancelled and redone, with a producer that gives up and counters that are too high',
   also: ['job.fail', 'job.cancel', 'job.redo'],
   async run(on) {
     await manned(on)
-    await Promise.all(on.shuffled(['wide', 'flawed', 'spoilt', 'drawn', 'nest']).map((kind) => on.submit(kind)))
+    await Promise.all(on.shuffled(['wide', 'torn', 'flawed', 'spoilt', 'drawn', 'nest']).map((kind) => on.submit(kind)))
+    await on.ask(raiseByHand, {})
     await Promise.all([cancelDrawn(on), redoFlawed(on)])
     await on.crew.order({ do: 'look', id: on.idOf('wide') })
   },

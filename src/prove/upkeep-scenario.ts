@@ -10,7 +10,14 @@ const patienceMs = 3_000
 export const upkeep: Scenario = {
   name: 'upkeep',
   provokes: 'a log that was neglected for long, and readers, deliveries and snapshots of long ago',
-  owns: ['event.lay_partitions', 'event.drop_partitions', 'reader.forget', 'delivery.forget', 'snapshot.forget'],
+  owns: [
+    'event.lay_partitions',
+    'event.drop_partitions',
+    'reader.forget',
+    'delivery.forget',
+    'snapshot.forget',
+    'owned_end.forget',
+  ],
   async run(on) {
     // before anybody leads: these duties come once a minute, and first when a term begins
     await on.ask(leaveOldRows, {})

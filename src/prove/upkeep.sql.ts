@@ -1,6 +1,6 @@
 import { sql, statement } from '../store/sql.ts'
 
-/** A reader and a delivery that ended long ago, and a snapshot of then. */
+/** A reader and a delivery that ended long ago, and a snapshot and the end of a barrier of then. */
 export const leaveOldRows = statement<never>()(
   'prove.leave_old_rows',
   () => sql`
@@ -11,6 +11,10 @@ export const leaveOldRows = statement<never>()(
   snapshot as (
     insert into holdfast.snapshot (job_id, attempt, at, event, facts)
     values (gen_random_uuid(), 0, now() - interval '400 days', 'job.failed', '{}')
+  ),
+  owned_end as (
+    insert into holdfast.owned_end (job_id, barrier_id, arming, kind, word, total, arrived, opened_at, armed_at, asks, is_rearmed, ended_at)
+    values (gen_random_uuid(), 'gone', 0, 'gone', 'gone', 1, 0, now(), now(), 1, false, now() - interval '30 days')
   )
   insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
   values (0, 'evt__0', 'webhook.disabled', 'default', 'gone', 'dead', '{}', now() - interval '30 days')`,
@@ -43,6 +47,8 @@ export const neglected = statement<{ what: string }>()(
   select 'a delivery of long ago is remembered' from holdfast.delivery where lane = 'gone'
   union all
   select 'a snapshot of long ago is remembered' from holdfast.snapshot where attempt = 0
+  union all
+  select 'the end of a barrier of long ago is remembered' from holdfast.owned_end where barrier_id = 'gone'
   union all
   select 'the log of years ago is kept' where to_regclass('holdfast.event_old') is not null
   union all

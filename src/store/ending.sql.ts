@@ -18,6 +18,11 @@ export interface Ending {
 /** How many items of a barrier did not succeed. */
 const flaws = 'barrier.failed + counted.failed + barrier.cancelled + counted.cancelled'
 const settled = `barrier.succeeded + counted.succeeded + ${flaws}`
+/** A counter with what was counted now. Counters that exceed the total have drifted: then the ledger is counted instead. */
+const counter = (name: 'succeeded' | 'failed' | 'cancelled') =>
+  raw(
+    `case when ${settled} > barrier.total then (holdfast.barrier_ledger(barrier.id)).${name} else barrier.${name} end + counted.${name}`,
+  )
 const ledgerFlaws = 'holdfast.barrier_flaws(barrier.id) + counted.failed + counted.cancelled'
 
 /**
@@ -78,8 +83,7 @@ export function ending({
   ),
   bumped as (
     update holdfast.barrier
-    set succeeded = barrier.succeeded + counted.succeeded, failed = barrier.failed + counted.failed,
-      cancelled = barrier.cancelled + counted.cancelled, moved_at = now(),
+    set succeeded = ${counter('succeeded')}, failed = ${counter('failed')}, cancelled = ${counter('cancelled')}, moved_at = now(),
       stopped_at = case when barrier.stopped_at is null and barrier.sealed_at is not null and ${raw(flaws)} > ${tolerated('barrier.total')}
         then case when ${raw(ledgerFlaws)} > ${tolerated('barrier.total')} then now() end else barrier.stopped_at end,
       joined_at = case when barrier.joined_at is null and barrier.armed_at is not null and ${raw(settled)} >= barrier.total
