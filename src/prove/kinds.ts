@@ -110,7 +110,7 @@ export function proverKinds(tell: Tell): Record<string, AnyJob> {
     defineJob('blocking', { run: seen(tell, block) }),
     defineJob('poison', { crashBudget: 2, run: seen(tell, () => process.kill(process.pid, 'SIGKILL')) }),
     defineJob('costly', {
-      crashBudget: 1,
+      crashBudget: 2,
       stages: [
         { name: 'needed', run: ok },
         { name: 'extra', optional: true, run: seen(tell, () => process.kill(process.pid, 'SIGKILL')) },

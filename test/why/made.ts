@@ -1,3 +1,4 @@
+import { removeForsaken } from '#holdfast/barrier/owned-heal.sql'
 import { openGroup } from '#holdfast/events/group.sql'
 import { acquireLead } from '#holdfast/leader/leader.sql'
 import type { OrphanName } from '#holdfast/reaper/orphans'
@@ -515,8 +516,8 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'owner-unknown',
-    says: /its owner `flows` was never asked, so whoever leads does not know it/,
-    next: /a process leads that knows it/,
+    says: /its owner `flows` was never asked, so no process that works or reaps knows it/,
+    next: /as soon as a process works or reaps that knows it/,
   },
   'delivery-not-planned': {
     async make(on) {
@@ -707,7 +708,7 @@ export const othersMade: Made[] = [
     async make(on) {
       const { id, sessionId } = await on.given.running()
       await on.query(
-        `update holdfast.session set heartbeat_at = now() - interval '40 s', locked_on = pg_postmaster_start_time() where id = $1`,
+        `update holdfast.session set heartbeat_at = now() - interval '40 s', lost_after = '1 s', locked_on = pg_postmaster_start_time() where id = $1`,
         [sessionId],
       )
       return id
@@ -853,6 +854,18 @@ export const othersMade: Made[] = [
     code: 'barrier-closed',
     says: /^not submitted: barrier "closed" expired and was closed/,
     next: /unless the barrier is opened again/,
+  },
+  {
+    async make(on) {
+      const { job } = await on.hf.barrier.open({ id: 'marked', ...plain, ...owned })
+      await expire(on.query, 'marked')
+      const [row] = await on.query(`select arming from holdfast.owned_barrier where id = 'marked'`)
+      await on.store.run(removeForsaken, { id: 'marked', arming: Number(row?.arming), word: 'marked' })
+      return job
+    },
+    code: 'barrier-given-up',
+    says: /^not submitted: barrier "marked" expired, and 0 of 2 parts have arrived; execution "e-1" of owner `flows` was marked failed/,
+    next: /has a job of its own/,
   },
   {
     make: async (on) => (await on.hf.barrier.open({ id: 'open', ...plain })).job,
