@@ -179,6 +179,10 @@ test('a crash moves the metrics of the leader: sessions ended, revivals by class
 
 test('an orphan that cannot be moved is counted, and its age grows until it can', async ({ given, open, query }) => {
   const bad = await given.attemptOfDeadSession({ crashBudget: 1 })
+  await query(
+    `update holdfast.session set heartbeat_at = now() - interval '1 h', ended_at = now(), ended_by = 'child exited' where id = $1`,
+    [bad.sessionId],
+  )
   await query(`
     create function holdfast.refuse_poison() returns trigger language plpgsql as $$
     begin raise exception 'poison'; end $$;
