@@ -1,5 +1,4 @@
 import { type AttemptAborted, defineJob, PermanentError } from 'holdfast'
-import { onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { expect, gate, test, until } from './fixtures.ts'
 
@@ -433,15 +432,19 @@ test('a paused queue is left alone by a running worker until it is resumed', asy
 
 test('a queue that is resumed wakes all workers, also those that have not asked for it', async ({ hf, pool }) => {
   const client = await pool.connect()
-  onTestFinished(() => client.release(true))
-  const heard: (string | undefined)[] = []
-  client.on('notification', ({ channel }) => heard.push(channel))
-  await client.query('listen holdfast_wake')
-  await hf.pauseQueue('night')
-  await client.query('select 1')
-  expect(heard).toEqual([])
-  await hf.resumeQueue('night')
-  await until(() => heard.length === 1, 'the wake-up')
+  try {
+    const heard: (string | undefined)[] = []
+    client.on('notification', ({ channel }) => heard.push(channel))
+    await client.query('listen holdfast_wake')
+    await hf.pauseQueue('night')
+    await client.query('select 1')
+    expect(heard).toEqual([])
+    await hf.resumeQueue('night')
+    await until(() => heard.length === 1, 'the wake-up')
+  } finally {
+    // the pool is closed before anything that runs when a test has finished, and waits for this connection
+    client.release(true)
+  }
 })
 
 test('a worker for named queues leaves the others alone', async ({ open }) => {
