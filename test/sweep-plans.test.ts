@@ -133,7 +133,7 @@ function nodesOf(plan: Plan): Plan[] {
 }
 
 const orphansOf = async (where: string): Promise<OrphanRow[]> => {
-  const { rows } = await client.query(`select id, attempt from holdfast.live_job where ${where} limit 20`)
+  const { rows } = await client.query(`select id, attempt, session_id from holdfast.live_job where ${where} limit 20`)
   return rows.map((row) => ({ ...row, rung: 'lock gone', lost_ms: 1000 }))
 }
 
