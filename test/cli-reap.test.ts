@@ -56,7 +56,7 @@ test('reap refuses settings that do not fit each other', async () => {
 
 test('reap revives what a dead worker left behind, until it is asked to stop', async ({ url, given, hf, query }) => {
   const reaper = run(['reap'], { env: env(url) })
-  await reaper.says(/lease ran out +2\.3 s/)
+  await reaper.says(/lease ran out +4\.5 s/)
   await reaper.says(/"msg":"leads"/)
   const orphan = await given.attemptOfDeadSession()
   await until(async () => (await hf.get(orphan.id))?.state === 'queued', 'the orphan is revived')
@@ -167,6 +167,6 @@ test('audit of a database that has no schema says what to do', async () => {
   const empty = await newDatabase('empty')
   const { code, stderr } = await call(['audit'], { env: { HOLDFAST_URL: empty.url } })
   await empty.drop()
-  expect(stderr).toMatch(/^error schema_missing: .*run `holdfast migrate`/)
+  expect(stderr).toMatch(/^error schema_missing: .*Run `holdfast migrate`/)
   expect(code).toBe(1)
 })

@@ -54,6 +54,12 @@ export interface Access {
 
 /** A connection that hangs up if it is not let in: `pg` would leave it open, and a server waits a minute for a password. */
 class PoolClient extends pg.Client {
+  constructor(options?: string | pg.ClientConfig) {
+    super(options)
+    // whoever uses it hears of a break by its statement; one that breaks while nobody listens would end the process
+    this.on('error', () => {})
+  }
+
   override connect(): Promise<pg.Client>
   override connect(done: ((error: Error) => void) | ((none: null, client: pg.Client) => void)): void
   override connect(done?: unknown): Promise<pg.Client> | undefined {
@@ -182,9 +188,6 @@ async function runOn<P, Row>(
 /** Lends a connection. It is kept whatever the statement comes to, unless it broke, or a cancel may still be on its way to it. */
 async function onClient<T>(lender: Lender, use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await lender.take()
-  // while it is ours the pool does not listen, and a connection that breaks unheard would end the process
-  const unheard = () => {}
-  client.on('error', unheard)
   let isUnfit = false
   try {
     return await use(client)
@@ -192,7 +195,6 @@ async function onClient<T>(lender: Lender, use: (client: pg.PoolClient) => Promi
     isUnfit = isConnectionError(error)
     throw error
   } finally {
-    client.off('error', unheard)
     lender.giveBack(client, isUnfit || isSpoilt(client))
   }
 }
