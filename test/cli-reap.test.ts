@@ -143,7 +143,11 @@ test('audit lists every invariant, and ends with code 0 while all hold', async (
   const { code, stdout } = await call(['audit'], { env: { HOLDFAST_URL: url } })
   expect(stdout.match(/^✓ /gm)).toHaveLength(invariants.length)
   expect(stdout).toMatch(/^✓ one-final-settle$/m)
-  expect(stdout).toMatch(new RegExp(`All ${invariants.length} invariants hold: 0 live and 1 finished jobs with \\d+ events, read in .*\\.\\n$`))
+  expect(stdout).toMatch(
+    new RegExp(
+      `All ${invariants.length} invariants hold: 0 live and 1 finished jobs with \\d+ events, read in .*\\.\\n$`,
+    ),
+  )
   expect(code).toBe(0)
 })
 

@@ -11,7 +11,11 @@ test.for<[what: string, stage: object, says: RegExp]>([
   ['a threshold above 1', { fanOut, each, tolerate: { share: 1.1 } }, /tolerate\.share 1\.1; use a number from 0 to 1/],
   ['a threshold below 0', { fanOut, each, tolerate: { share: -0.1 } }, /tolerate\.share -0\.1/],
   ['a threshold that is no number', { fanOut, each, tolerate: { share: Number.NaN } }, /tolerate\.share NaN/],
-  ['a count below 0', { fanOut, each, tolerate: { count: -1 } }, /tolerates -1 failed items; use a whole number from 0/],
+  [
+    'a count below 0',
+    { fanOut, each, tolerate: { count: -1 } },
+    /tolerates -1 failed items; use a whole number from 0/,
+  ],
   ['a count that is not whole', { fanOut, each, tolerate: { count: 1.5 } }, /tolerates 1\.5 failed items/],
   [
     'a threshold of both sorts',
