@@ -28,7 +28,7 @@ const misspelt: [call: string, ask: (hf: Loose) => unknown, says: string][] = [
     (hf) => hf.submitMixed?.([{ job: mail, input: 1, prio: 1 }]),
     'submitMixed has no option "prio"; did you mean priority?',
   ],
-  ['cancel', (hf) => hf.cancel?.(id, { why: 'x' }), 'cancel has no option "why"; it takes reason, tenant.'],
+  ['cancel', (hf) => hf.cancel?.(id, { why: 'x' }), 'cancel has no option "why"; it takes reason, by, tenant.'],
   ['redo', (hf) => hf.redo?.(id, { form: 'start' }), 'redo has no option "form"; did you mean from?'],
   ['mend', (hf) => hf.mend?.(id, { dryrun: true }), 'mend has no option "dryrun"; did you mean dryRun?'],
   ['list', (hf) => hf.list?.({ states: 'failed' }), 'list has no option "states"; did you mean state?'],
