@@ -172,7 +172,7 @@ class Splitting<Item, Answer> {
     if (entries.length === 1) return this.#failAlone(entries[0] as Entry<Item, Answer>, error, isHeld)
     // what is left has waited long enough, and so has whoever waits for the answers
     if (isHeld && this.#waitedMs >= this.#patienceMs) return tellAll(entries, { is: 'held', error, isAlone: false })
-    // locked rows are skipped all together before anything is halved
+    // locked rows are skipped all together before anything is cut
     if (isHeld && !isCareful) return void this.#parts.push({ entries, isCareful: true })
     const size = Math.ceil(entries.length / ways)
     for (let from = 0; from < entries.length; from += size)
