@@ -167,6 +167,20 @@ test('the wait until an owner is asked again grows to a minute, and arming reset
   ])
 })
 
+test('an owner that takes longer to answer than the wait before the next question is asked once per turn', async ({
+  query,
+  ask,
+  expired,
+}) => {
+  await expired()
+  const slow = ownerThat(async () => {
+    await query('update holdfast.owned_barrier set due_at = now()')
+    return 'no idea'
+  })
+  await ask(slow)
+  expect(slow.reads).toHaveLength(1)
+})
+
 test('an owner that never answers costs its time-out, and the barrier is kept', async ({ hf, ask, expired }) => {
   await expired()
   const { failed } = await ask(

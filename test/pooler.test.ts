@@ -21,6 +21,7 @@ describe('through a transaction pooler without `pooled`', () => {
     const pooler = await makePooler(url, options)
     const log = recorder()
     const hf = await connect({ ...quick, url: pooler.url, jobs: [echo], log, heartbeatMs: 100 })
+    expect(hf.config.pooled).toBe(!options.isDisguised)
     const working = await hf.work()
     const handles = []
     // in several rounds, and by several at once, so that every backend meets every statement

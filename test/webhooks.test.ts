@@ -111,7 +111,8 @@ test('the items of a fan-out are told only to those who want them', async ({ ope
   const job = await hf.submit(fan, null)
   await settled(hf, 'delivered', 5)
   expect(few.told()).toMatchObject([{ subject: job.id, data: { result: 'joined', job: { isItem: false } } }])
-  expect(many.told().filter(({ data }) => (data.job as { isItem?: boolean } | null)?.isItem)).toHaveLength(3)
+  const items = many.told().filter(({ data }) => (data.job as { isItem?: boolean } | null)?.isItem)
+  expect(items).toMatchObject(Array(3).fill({ data: { job: { parent: job.id } } }))
   expect((await hf.audit()).violations).toEqual([])
 })
 

@@ -122,7 +122,6 @@ const all = {
   block: defineJob('block', { timeoutMs: 200, run: block }),
   flaky: defineJob('flaky', { retries: 1, backoff: { baseMs: 1_500, factor: 1 }, run: flaky }),
   fan: defineJob('fan', { crashBudget: 20, stages: [fanning] }),
-  brief: defineJob('brief', { crashBudget: 20, stages: [{ ...fanning, expiresMs: 1_500 }] }),
   killer: defineJob('killer', { timeoutMs: hour, run: killer }),
   poison: defineJob('poison', { run: poison }),
   steady: defineJob('steady', { run: steady }),

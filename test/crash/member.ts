@@ -74,7 +74,6 @@ export const memberKinds = {
   block: defineJob('block', { run: nothing }),
   flaky: defineJob('flaky', { run: nothing }),
   fan: defineJob('fan', { crashBudget: 20, run: nothing }),
-  brief: defineJob('brief', { crashBudget: 20, run: nothing }),
   killer: defineJob('killer', { run: nothing }),
   poison: defineJob('poison', { run: nothing }),
   steady: defineJob('steady', { run: nothing }),
