@@ -26,8 +26,11 @@ export interface Case {
   submitAgain(id: string): Promise<void>
   /** The first acknowledged job of a kind. */
   idOf(kind: string): string
+  /** All acknowledged jobs of a kind. */
+  idsOf(kind: string): string[]
   /** Cancels or redoes; a job found in one of these states was moved by an earlier try whose answer was lost. */
   move(move: 'cancel' | 'redo', id: string, done: State[]): Promise<void>
+  areFinal(ids: string[]): Promise<boolean>
   untilFinal(ids: string[], ms: number): Promise<void>
   /** Waits until somebody has sent a statement. */
   untilSent(statement: string, ms: number): Promise<void>
@@ -107,6 +110,7 @@ export function makeCase(options: {
     })
 
   const jobs = () => ask(standing, {})
+  const areFinal = async (ids: string[]) => unfinished(await jobs(), ids).length === 0
   const bus = makeCaseBus(crew, ask)
   return {
     crew,
@@ -122,13 +126,15 @@ export function makeCase(options: {
       await submitKeys(kind, [key])
     },
     idOf: (kind) => [...acknowledged.values()].find((one) => one.kind === kind)?.id as string,
+    idsOf: (kind) => [...acknowledged.values()].filter((one) => one.kind === kind).map(({ id }) => id),
     async move(move, id, done) {
       const answer = await crew.order({ do: move, id })
       if (answer.isDone || (answer.code === 'move_illegal' && done.some((state) => state === answer.state))) return
       throw new Error(`A ${move} of job ${id} was refused: ${answer.message}`)
     },
+    areFinal,
     async untilFinal(ids, ms) {
-      await eventually(async () => (await unfinished(await jobs(), ids)).length === 0, {
+      await eventually(() => areFinal(ids), {
         ms,
         what: `jobs were final: ${ids.join(', ')}`,
       })

@@ -29,6 +29,7 @@ const endings: Record<string, string> = {
   usable: 'partial',
   stubborn: 'cancelled',
   unresponsive: 'cancelled',
+  tireless: 'cancelled',
   poison: 'failed',
   costly: 'partial',
   torn: 'partial',

@@ -15,7 +15,7 @@ export const unresponsive: Scenario = {
   async run(on) {
     await manned(on)
     await on.submitMany('unresponsive', places)
-    const ids = idsOf(on, 'unresponsive')
+    const ids = on.idsOf('unresponsive')
     await eventually(() => ids.every((id) => hasStarted(on, id)), { ms: waitMs, what: 'all places were taken' })
     await Promise.all(ids.map((id) => on.move('cancel', id, ['cancelled'])))
     await on.untilFinal([await on.submit('short')], waitMs)
@@ -30,12 +30,8 @@ export const blocked: Scenario = {
   async run(on) {
     await manned(on)
     await on.submitMany('blocking', cellSettings.concurrency)
-    await on.untilFinal(idsOf(on, 'blocking'), waitMs)
+    await on.untilFinal(on.idsOf('blocking'), waitMs)
   },
-}
-
-function idsOf(on: Case, kind: string): string[] {
-  return [...on.acknowledged.values()].filter((one) => one.kind === kind).map(({ id }) => id)
 }
 
 function hasStarted(on: Case, id: string): boolean {

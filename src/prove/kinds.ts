@@ -59,6 +59,8 @@ export function seen(tell: Tell, handler: (ctx: Context) => Promise<unknown> | u
 /** How long the kinds take. */
 export const times = {
   patientMs: 700,
+  innocentMs: 900,
+  tirelessMs: 400,
   chattyMs: 250,
   stubbornMs: 350,
   unresponsiveMs: 2_500,
@@ -101,6 +103,20 @@ export function proverKinds(tell: Tell): Record<string, AnyJob> {
     }),
     defineJob('chatty', { run: seen(tell, chat) }),
     defineJob('patient', { run: seen(tell, ({ signal }) => sleep(times.patientMs, undefined, { signal })) }),
+    // so many lives that two lost to others and one to a fault leave it one
+    defineJob('innocent', {
+      crashBudget: 4,
+      run: seen(tell, ({ signal }) => sleep(times.innocentMs, undefined, { signal })),
+    }),
+    // goes from attempt to attempt until it is cancelled
+    defineJob('tireless', {
+      retries: 1_000,
+      backoff: { baseMs: 20, factor: 1 },
+      run: seen(tell, async ({ signal }) => {
+        await sleep(times.tirelessMs, undefined, { signal })
+        throw new Error('It is never done.')
+      }),
+    }),
     // long enough to be at work whenever its worker is stopped; whoever takes it over has it easy
     defineJob('held', {
       run: seen(tell, ({ attempt, signal }) => sleep(attempt === 1 ? times.heldMs : 50, undefined, { signal })),

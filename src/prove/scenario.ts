@@ -7,6 +7,8 @@ import { eventually } from './deadline.ts'
 import { blocked, unresponsive } from './deaf-scenarios.ts'
 import type { FaultName } from './faults.ts'
 import { cancelStubborn, manned, waitMs } from './manned.ts'
+import { outage } from './outage-scenario.ts'
+import { staggeredPoison } from './poison-scenario.ts'
 import { refused } from './refused-scenario.ts'
 import { upkeep } from './upkeep-scenario.ts'
 
@@ -190,6 +192,8 @@ export const scenarios: readonly Scenario[] = [
   blocked,
   expiry,
   crash,
+  outage,
+  staggeredPoison,
   webhooks,
   ambiguous,
   idle,

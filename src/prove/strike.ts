@@ -180,7 +180,8 @@ async function givenAway(on: Case, hit: Hit): Promise<void> {
   )
 }
 
-async function areEnded(on: Case, sessions: number[]): Promise<boolean> {
+/** Whether none of these sessions lives. */
+export async function areEnded(on: Case, sessions: number[]): Promise<boolean> {
   const living = await on.ask(stillLiving, { ids: sessions })
   return living.length === 0
 }

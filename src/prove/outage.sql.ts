@@ -1,0 +1,19 @@
+import { sql, statement } from '../store/sql.ts'
+
+/** Which of these sessions still have a lease. */
+export const leasesLeft = statement<{ id: number }>()(
+  'prove.leases_left',
+  (p: { sessions: number[] }) => sql`
+  select id
+  from holdfast.session
+  where id = any(${p.sessions}::bigint[]) and ended_at is null and lease_until > now()`,
+)
+
+/** Sessions whose workers came back, and whose jobs may still count a crash for them. */
+export const unclearedSessions = statement<{ id: number }>()(
+  'prove.uncleared_sessions',
+  () => sql`
+  select id
+  from holdfast.session
+  where came_back_at is not null and cleared_at is null`,
+)
