@@ -125,6 +125,17 @@ test('a key does what its scopes say and no more, and is useless once revoked or
   for (const { row } of rows) expect(row).not.toContain(secret)
 })
 
+test('whoever may read may try a repair without making it', async ({ open, serve, given }) => {
+  const hf = await open({ jobs: [noop] })
+  const { as } = await serve(hf, { jobs: [noop], needsKey: true })
+  const { id } = await given.finished('failed', { tenant: 'mine' })
+  const reader = await as('mine', 'read')
+  const { data } = await reader.mendJob({ path: { id }, body: { dryRun: true } })
+  expect(data).toMatchObject({ isApplied: false, sentence: expect.stringContaining('Nothing was changed') })
+  for (const body of [{}, { dryRun: false }])
+    await expect(reader.mendJob({ path: { id }, body })).rejects.toMatchObject({ code: 'scope_missing' })
+})
+
 test('a tenant neither sees, counts, cancels nor guesses the jobs of another', async ({ open, serve, given }) => {
   const hf = await open({ jobs: [noop] })
   const { as } = await serve(hf, { jobs: [noop], needsKey: true })

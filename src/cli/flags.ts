@@ -7,7 +7,12 @@ export const clientSettings: readonly SettingName[] = ['url', 'dataDir', 'pooled
 /** The settings of a command that says where webhooks go. */
 export const webhookSettings: readonly SettingName[] = [...clientSettings, 'webhookAllow', 'secretKey']
 /** The settings of a command that submits. */
-export const submitSettings: readonly SettingName[] = [...webhookSettings, 'maxInputBytes', 'crashBudget']
+export const submitSettings: readonly SettingName[] = [
+  ...webhookSettings,
+  'maxInputBytes',
+  'maxMetaBytes',
+  'crashBudget',
+]
 /** The settings of the probes of a command that runs on. */
 export const healthFlags: readonly SettingName[] = ['healthPort', 'healthHost', 'healthFile', 'livenessMs']
 /** The settings of a command that works. */

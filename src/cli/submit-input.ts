@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
+import { InexactJson, parseExact } from '../job/exact-json.ts'
 
 /** The input that an argument means: JSON itself, `@file`, or `-` for standard input. */
 export async function readInput(word: string | undefined): Promise<unknown> {
@@ -8,8 +9,10 @@ export async function readInput(word: string | undefined): Promise<unknown> {
   const source = word === '-' ? 'standard input' : word.startsWith('@') ? word.slice(1) : 'the argument'
   const json = word === '-' ? await text(process.stdin) : word.startsWith('@') ? await fromFile(source) : word
   try {
-    return JSON.parse(json)
+    return parseExact(json, 'input')
   } catch (error) {
+    if (error instanceof InexactJson)
+      throw new HoldfastError('not_storable', error.message, { details: { ...error.found } })
     throw new HoldfastError(
       'option_invalid',
       `The input from ${source} is not JSON: ${messageOf(error)}. Quote it for your shell, as in '{"name":"value"}'.`,

@@ -237,9 +237,9 @@ export interface paths {
         put?: never;
         /**
          * Make the repair of a verdict
-         * @description Through the same statements as everything else, so a repair that is no longer right does nothing. With `dryRun` it only says what it would do.
+         * @description Through the same statements as everything else, so a repair that is no longer right does nothing. With `dryRun` it only says what it would do, like `why`; without it, the key needs the scope `operate`.
          *
-         *     Needs the scope `operate`.
+         *     Needs the scope `read`.
          */
         post: operations["mendJob"];
         delete?: never;

@@ -12,10 +12,18 @@ export const httpSettings = {
   },
   httpMaxBytes: {
     type: 'whole',
-    default: 16_777_216,
+    default: 4_194_304,
     min: 65_536,
     max: 268_435_456,
     about: 'Largest body of a request that carries many jobs or outcomes; others are held to less.',
+  },
+  httpBodyBytes: {
+    type: 'whole',
+    default: 33_554_432,
+    min: 65_536,
+    max: 1_073_741_824,
+    about:
+      'Bytes in bodies of more than 64 KiB that one tenant, or one key for all tenants, may have under way at one server at once.',
   },
   httpRate: {
     type: 'whole',

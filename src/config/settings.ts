@@ -120,9 +120,10 @@ export const settings = {
     about: 'Workers that a job may lose before it is quarantined, if its kind names no number.',
   },
   maxInputBytes: { type: 'whole', default: 1_048_576, min: 1, max: 268_435_456, about: 'Largest input, as JSON.' },
+  maxMetaBytes: { type: 'whole', default: 16_384, min: 2, max: 1_048_576, about: 'Largest `meta` of a job, as JSON.' },
   maxOutputBytes: {
     type: 'whole',
-    default: 16_777_216,
+    default: 4_194_304,
     min: 1,
     max: 268_435_456,
     about: 'Largest output of one stage, as JSON.',

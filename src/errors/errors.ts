@@ -1,7 +1,7 @@
 /** Every error code that Holdfast can answer with: its HTTP status and what it means. Codes are API. */
 export const errorCodes = {
   input_invalid: { status: 422, meaning: 'The input does not match the schema of its kind.' },
-  input_too_large: { status: 413, meaning: 'The input is larger than the configured limit.' },
+  input_too_large: { status: 413, meaning: 'The input, or the `meta`, of a job is larger than the configured limit.' },
   not_storable: { status: 422, meaning: 'A value holds something that JSON in Postgres cannot hold.' },
   output_invalid: { status: 500, meaning: 'A stage returned something that cannot be stored.' },
   output_too_large: { status: 500, meaning: 'A stage returned more than the configured limit.' },
@@ -98,7 +98,7 @@ export const errorCodes = {
   },
   body_malformed: { status: 400, meaning: 'The body is not well-formed JSON in UTF-8.' },
   body_too_large: { status: 413, meaning: 'The body is larger than the operation allows.' },
-  content_type_unsupported: { status: 415, meaning: 'The body must be application/json.' },
+  content_type_unsupported: { status: 415, meaning: 'The body must be application/json in UTF-8, not compressed.' },
   route_not_found: { status: 404, meaning: 'There is nothing at that path.' },
   method_not_allowed: { status: 405, meaning: 'That path does not know this method.' },
   key_missing: { status: 401, meaning: 'The request carries no API key.' },

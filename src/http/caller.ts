@@ -42,6 +42,11 @@ export function tenantFor(caller: Caller, asked: string | undefined): string | u
   )
 }
 
+/** Whom the cost of a request is counted for: a tenant, with all its keys, or one key for all tenants. */
+export function accountOf({ tenant, keyId }: Caller): string {
+  return tenant === null ? `key ${keyId}` : `tenant ${tenant}`
+}
+
 /** Who did something, as an option of calls that record it. */
 export function byCaller({ keyId }: Caller): { by?: string } {
   return keyId === null ? {} : { by: `key ${keyId}` }

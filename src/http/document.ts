@@ -38,7 +38,7 @@ const always: readonly ErrorCode[] = [
   'database_overloaded',
   'database_full',
 ]
-const withBody: readonly ErrorCode[] = ['body_malformed', 'body_too_large', 'content_type_unsupported']
+const withBody: readonly ErrorCode[] = ['body_malformed', 'body_too_large', 'content_type_unsupported', 'not_storable']
 
 /** The OpenAPI document of all operations, made of the schemas that check the requests. */
 export function apiDocument({ publicUrl }: Partial<Pick<Config, 'publicUrl'>> = {}): object {

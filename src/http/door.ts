@@ -8,6 +8,7 @@ import type { Keyring } from './keyring.ts'
 import type { Limits } from './limits.ts'
 import type { Live } from './live.ts'
 import type { Seal } from './seal.ts'
+import type { Slices } from './slices.ts'
 
 /** What all requests of a server share. */
 export interface Door {
@@ -15,6 +16,8 @@ export interface Door {
   engine(): Holdfast
   keyring: Keyring
   limits: Limits
+  /** Where long work is done a little at a time. */
+  slices: Slices
   meter: HttpMeter
   live: Live
   seal: Seal

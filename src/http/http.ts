@@ -12,8 +12,8 @@ import type { AnyJob } from '../job/define.ts'
 import { within } from '../service/service.ts'
 import { isTraceparent } from '../trace/trace.ts'
 import { type Ask, askOf } from './ask.ts'
-import { isEmpty, readBody } from './body.ts'
-import { mustHave } from './caller.ts'
+import { expectedBytes, isEmpty, readBody, smallBody } from './body.ts'
+import { accountOf, type Caller, mustHave } from './caller.ts'
 import { check } from './check.ts'
 import { corsOf } from './cors.ts'
 import { apiDocument } from './document.ts'
@@ -27,6 +27,7 @@ import { makePages } from './pages.ts'
 import { everyAnswer, problemOf } from './problem.ts'
 import { type Found, makeRouter, type Route } from './router.ts'
 import { makeSeal, sealOf } from './seal.ts'
+import { Slices } from './slices.ts'
 
 /** What an HTTP door needs. */
 export interface HttpOptions {
@@ -63,7 +64,8 @@ export function makeHttp(options: HttpOptions): Http {
   const door: Door = {
     engine,
     keyring: makeKeyring(() => engine().keys, needsKey),
-    limits: makeLimits({ perSecond: config.httpRate, waits: config.httpWaits }),
+    limits: makeLimits({ perSecond: config.httpRate, waits: config.httpWaits, bodyBytes: config.httpBodyBytes }),
+    slices: new Slices(),
     meter: makeHttpMeter(),
     live: makeLive(engine, (error) => log.warn({ err: error }, 'the live view could not read; it goes on')),
     seal: makeSeal(() => engine().keys.doorSecret()),
@@ -113,11 +115,16 @@ function routesOf(door: Door, config: Config): Route<Target>[] {
     ...operations.map((one) => {
       const mayBeEmpty = isBodyOptional(one)
       const limit = mostBytes(config, one.bodySize ?? 'small')
-      const bodyOf = (request: Ask) => (mayBeEmpty && isEmpty(request) ? {} : readBody(request, limit))
-      const give: Target['give'] = (request, params) => serve(door, one, request, params, bodyOf)
+      const give: Target['give'] = (request, params) => serve(door, one, request, params, { limit, mayBeEmpty })
       return { method: one.method.toUpperCase(), path: one.path, target: { path: one.path, give } }
     }),
   ]
+}
+
+interface BodyLimit {
+  /** The most bytes. */
+  limit: number
+  mayBeEmpty: boolean
 }
 
 function mostBytes(config: Config, size: BodySize): number {
@@ -130,11 +137,30 @@ async function serve(
   one: Operation,
   request: Ask,
   params: Record<string, string>,
-  bodyOf: (request: Ask) => unknown,
+  size: BodyLimit,
 ): Promise<Reply> {
   const caller = await door.keyring.callerOf(request)
   door.limits.take(caller)
   mustHave(caller, one.scope, one.isForAll === true)
+  const bytes = one.body ? expectedBytes(request, size.limit) : 0
+  if (bytes <= smallBody) return handleOne(door, one, request, params, { ...size, caller })
+  const release = door.limits.holdBody(caller, bytes)
+  try {
+    return await handleOne(door, one, request, params, { ...size, caller })
+  } finally {
+    release()
+  }
+}
+
+async function handleOne(
+  door: Door,
+  one: Operation,
+  request: Ask,
+  params: Record<string, string>,
+  { caller, limit, mayBeEmpty }: BodyLimit & { caller: Caller },
+): Promise<Reply> {
+  const owner = accountOf(caller)
+  const bodyOf = () => (mayBeEmpty && isEmpty(request) ? {} : readBody(request, limit, { slices: door.slices, owner }))
   return one.handle({
     hf: door.engine(),
     door: { ...door, seal: sealOf(door.seal, caller.tenant) },
@@ -144,7 +170,7 @@ async function serve(
     query: check('query', one.query, queryOf(request)),
     headers: one.headers ? check('headers', one.headers, request.all()) : {},
     // where nothing has to be said, nothing is as good as an empty object
-    body: one.body ? check('body', one.body, await bodyOf(request)) : undefined,
+    body: one.body ? check('body', one.body, await bodyOf()) : undefined,
     /** Made only for those who wait. */
     get signal() {
       return AbortSignal.any([request.signal, door.stopping])

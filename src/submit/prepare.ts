@@ -118,10 +118,22 @@ function prepareChecked(
     fingerprint: options.key === undefined ? null : fingerprintOf(job.kind, json, options.keyCovers),
     input: json,
     inputBytes: bytes,
-    meta: options.meta === undefined ? null : encode(options.meta, 'meta'),
+    meta: metaOf(config, options.meta),
     trace: options.traceparent ?? null,
     webhook,
   }
+}
+
+function metaOf({ maxMetaBytes }: Config, meta: SubmitOptions['meta']): string | null {
+  if (meta === undefined) return null
+  const json = encode(meta, 'meta')
+  const bytes = Buffer.byteLength(json)
+  if (bytes > maxMetaBytes)
+    throw new HoldfastError(
+      'input_too_large',
+      `The meta of the job is ${bytes} bytes; the limit is ${maxMetaBytes} (setting maxMetaBytes). Put large data into the input, or store it elsewhere.`,
+    )
+  return json
 }
 
 function refuseIssues(job: AnyJob, checked: StandardSchemaV1.Result<unknown>): void {

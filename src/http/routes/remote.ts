@@ -4,7 +4,7 @@ import type { Caller } from '../caller.ts'
 import { keyRefused } from '../keyring.ts'
 import { keyFreshMs } from '../known-keys.ts'
 import { type Given, json, nothing, operation, type Reply } from '../operation.ts'
-import { anything, id, name, text, time } from '../schemas/words.ts'
+import { anything, fields, id, name, text, time } from '../schemas/words.ts'
 import { z } from '../zod.ts'
 
 const sessionId = z.strictObject({
@@ -113,7 +113,7 @@ const report = z
     total: z.number().min(0).optional(),
     note: z.string().max(2_000).optional(),
     log: z
-      .array(z.strictObject({ message: z.string().max(100_000), data: z.record(z.string(), z.unknown()).optional() }))
+      .array(z.strictObject({ message: z.string().max(100_000), data: fields.optional() }))
       .max(mostLines)
       .optional()
       .openapi({ description: 'Lines for the timeline of the job.' }),

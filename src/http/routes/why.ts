@@ -1,5 +1,5 @@
 import type { Why } from '../../engine/why.ts'
-import { scopeFor } from '../caller.ts'
+import { mustHave, scopeFor } from '../caller.ts'
 import { json, operation } from '../operation.ts'
 import { byId, id, state, time } from '../schemas/words.ts'
 import { z } from '../zod.ts'
@@ -49,8 +49,8 @@ export const whyOperations = [
     tag: 'jobs',
     summary: 'Make the repair of a verdict',
     about:
-      'Through the same statements as everything else, so a repair that is no longer right does nothing. With `dryRun` it only says what it would do.',
-    scope: 'operate',
+      'Through the same statements as everything else, so a repair that is no longer right does nothing. With `dryRun` it only says what it would do, like `why`; without it, the key needs the scope `operate`.',
+    scope: 'read',
     params: byId,
     body: z.strictObject({ dryRun: z.boolean().optional() }),
     answers: {
@@ -63,6 +63,7 @@ export const whyOperations = [
     },
     problems: ['job_not_found', 'move_illegal'],
     async handle({ hf, caller, params, body }) {
+      if (body.dryRun !== true) mustHave(caller, 'operate', false)
       const mended = await hf.mend(params.id, { ...scopeFor(caller), dryRun: body.dryRun ?? false })
       return json(200, { ...mended, why: show(mended.why) })
     },

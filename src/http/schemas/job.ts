@@ -1,6 +1,6 @@
 import type { Job, JobSummary } from '../../engine/job.ts'
 import { z } from '../zod.ts'
-import { anything, id, jobError, name, next, state, tenant, text, time } from './words.ts'
+import { anything, fields, id, jobError, name, next, state, tenant, text, time } from './words.ts'
 
 const summary = {
   id,
@@ -71,10 +71,7 @@ export const newJob = z
     runAt: time.optional().openapi({ description: 'Not before this time.' }),
     delayMs: z.number().min(0).max(3_153_600_000_000).optional(),
     priority: z.number().int().min(1).max(4).optional().openapi({ description: '1 (first) to 4 (last).' }),
-    meta: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .openapi({ description: 'Anything small that should travel with the job.' }),
+    meta: fields.optional().openapi({ description: 'Anything small that should travel with the job.' }),
     webhook: webhook.optional(),
   })
   .openapi('NewJob')

@@ -82,5 +82,12 @@ export const tenant = name.openapi({ description: 'Only with a key for all tenan
 /** Any JSON. */
 export const anything = z.unknown().openapi({ description: 'Any JSON.' })
 
+/** An object with any fields, taken as it is: to copy a large one field by field would hold up all others. */
+export const fields = z
+  .custom<Record<string, unknown>>((given) => typeof given === 'object' && given !== null && !Array.isArray(given), {
+    error: 'must be an object',
+  })
+  .openapi({ type: 'object', additionalProperties: {} })
+
 /** What went wrong with a job. */
 export const jobError = z.object({ code: z.string(), message: z.string() }).openapi('JobError')

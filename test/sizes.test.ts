@@ -1,0 +1,96 @@
+import { defineJob } from 'holdfast'
+import { expect, problem, test } from './http/door.ts'
+
+const noop = defineJob('noop', { run: () => null })
+
+test('a meta beyond its limit is refused, by the library and over HTTP', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { post } = await serve(hf, { jobs: [noop] })
+  const meta = { note: 'x'.repeat(20_000) }
+  await expect(hf.submit(noop, null, { meta })).rejects.toMatchObject({
+    code: 'input_too_large',
+    message: expect.stringContaining('maxMetaBytes'),
+  })
+  const told = await post('/v1/jobs', { kind: 'noop', meta })
+  expect([told.status, (await problem(told)).detail]).toEqual([413, expect.stringContaining('16384')])
+  await hf.submit(noop, null, { meta: { note: 'x'.repeat(16_000) } })
+  const list = await post('/v1/jobs', { kind: 'noop', meta: [1] })
+  expect([list.status, (await problem(list)).detail]).toEqual([
+    422,
+    expect.stringContaining('body.meta: must be an object'),
+  ])
+})
+
+const text = (body: string, headers: Record<string, string> = {}) => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json', ...headers },
+  body,
+})
+
+test('integers that would change and __proto__ are refused, with their place', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { call } = await serve(hf, { jobs: [noop] })
+  const cases: [body: string, path: string][] = [
+    ['{"kind":"noop","input":{"id":12345678901234567890}}', 'body.input.id'],
+    ['{"kind":"noop","input":[1,9007199254740993]}', 'body.input[1]'],
+    ['{"kind":"noop","input":{"__proto__":{"isAdmin":true}}}', 'body.input.__proto__'],
+    ['{"kind":"noop","meta":{"__proto__":1}}', 'body.meta.__proto__'],
+    [`{"kind":"noop","input":["${'x'.repeat(70_000)}",{"id":12345678901234567890}]}`, 'body.input[1].id'],
+  ]
+  for (const [body, path] of cases) {
+    const told = await call('/v1/jobs', text(body))
+    const { code, details } = (await told.json()) as { code: string; details: unknown }
+    expect([told.status, code, details]).toEqual([422, 'not_storable', expect.objectContaining({ path })])
+  }
+  const withProto = JSON.parse('{"a":{"__proto__":1}}')
+  await expect(hf.submit(noop, withProto as never)).rejects.toMatchObject({
+    code: 'not_storable',
+    details: { path: 'input.a, key "__proto__"' },
+  })
+})
+
+test('bodies in another charset or compressed are refused with 415', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { call } = await serve(hf, { jobs: [noop] })
+  const status = async (headers: Record<string, string>) =>
+    (await call('/v1/jobs', text('{"kind":"noop"}', headers))).status
+  expect(await status({ 'content-encoding': 'gzip' })).toBe(415)
+  expect(await status({ 'content-encoding': 'identity' })).toBe(202)
+  expect(await status({ 'content-type': 'application/json; charset=latin1' })).toBe(415)
+  expect(await status({ 'content-type': 'application/json;charset="utf-16le"' })).toBe(415)
+  expect(await status({ 'content-type': 'application/json; charset="UTF-8"' })).toBe(202)
+})
+
+test('a tenant has only so many bytes under way, and other tenants are not affected', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { call, as } = await serve(hf, {
+    jobs: [noop],
+    needsKey: true,
+    config: { ...hf.config, httpPort: 0, httpBodyBytes: 200_000 },
+  })
+  const [one, second, other] = [await as('a', 'submit'), await as('a', 'submit'), await as('b', 'submit')]
+  const body = JSON.stringify({ kind: 'noop', input: 'x'.repeat(150_000) })
+  let send: (() => void) | undefined
+  const slow = call('/v1/jobs', {
+    ...text(''),
+    key: one.key,
+    headers: { 'content-type': 'application/json', 'content-length': String(body.length) },
+    body: new ReadableStream({
+      async start(controller) {
+        controller.enqueue(Buffer.from(body.slice(0, 100)))
+        await new Promise<void>((resolve) => {
+          send = resolve
+        })
+        controller.enqueue(Buffer.from(body.slice(100)))
+        controller.close()
+      },
+    }),
+    duplex: 'half',
+  } as RequestInit)
+  const again = async (key: string) => (await call('/v1/jobs', { ...text(body), key })).status
+  await expect.poll(() => again(second.key)).toBe(429)
+  expect(await again(other.key)).toBe(202)
+  send?.()
+  expect((await slow).status).toBe(202)
+  expect(await again(second.key)).toBe(202)
+})
