@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { version } from '../engine/work.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import { withoutPasswords } from '../errors/without-password.ts'
 import { addAudit } from './audit.ts'
 import { addBench } from './bench.ts'
 import { addCancel } from './cancel.ts'
@@ -16,7 +17,7 @@ import { addRedo } from './redo.ts'
 import { addServe } from './serve.ts'
 import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
-import { paint } from './terminal.ts'
+import { forTerminal, paint } from './terminal.ts'
 import { addTop } from './top.ts'
 import { addWebhooks } from './webhooks.ts'
 import { addWhy } from './why.ts'
@@ -78,7 +79,7 @@ function makeProgram(): Command {
     .description('Durable jobs on Postgres: nothing gets stuck, nothing commits twice, nothing is lost.')
     .version(version)
     .exitOverride()
-    .configureOutput({ outputError: () => {} })
+    .configureOutput({ writeOut: (text) => void process.stdout.write(forTerminal(text)), outputError: () => {} })
     .configureHelp({ styleTitle: (title) => paint('bold', title) })
     .addHelpText('after', closing)
   for (const add of commands) add(program)
@@ -86,7 +87,9 @@ function makeProgram(): Command {
 }
 
 function usageError({ message }: CommanderError): HoldfastError {
-  const said = message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ')
+  const said = withoutPasswords(message)
+    .replace(/^error: /, '')
+    .replace(/\s*\n\s*/g, ' ')
   const sentence = `${said.charAt(0).toUpperCase()}${said.slice(1)}`
   const ended = /[.?)]$/.test(sentence) ? sentence : `${sentence}.`
   return new HoldfastError('option_invalid', `${ended} See --help.`)

@@ -3,7 +3,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { Progress } from '../prove/prove.ts'
 import { addExamples, addJson } from './flags.ts'
 import { listenForEnd } from './signals.ts'
-import { complain, hasColours, paint, print } from './terminal.ts'
+import { complain, forTerminal, hasColours, paint, print } from './terminal.ts'
 
 interface Flags {
   url?: string
@@ -74,7 +74,7 @@ function drawBar({ phase, done, total, failed, last }: Progress): void {
   const bar = `${'█'.repeat(filled)}${'░'.repeat(width - filled)}`
   const count = total === 0 ? '' : ` ${done}/${total}${failed > 0 ? paint('red', ` ✗ ${failed}`, process.stderr) : ''}`
   const at = last ? ` ${last.cell.statement} × ${last.cell.fault}` : ''
-  process.stderr.write(`\r\u001b[K${phases[phase]} ${bar}${count}${at.slice(0, 50)}`)
+  process.stderr.write(`\r\u001b[K${forTerminal(`${phases[phase]} ${bar}${count}${at.slice(0, 50)}`)}`)
 }
 
 /** Without a terminal: a line for each phase, each tenth of the cells, and each cell that failed. */

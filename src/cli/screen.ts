@@ -1,4 +1,5 @@
 import type { ReadStream, WriteStream } from 'node:tty'
+import { forTerminal } from './terminal.ts'
 
 /** A terminal that is drawn upon as a whole. */
 export interface Screen {
@@ -48,7 +49,7 @@ export function openScreen({ input, output, onKey, onResize }: ScreenOptions): S
       const room = output.rows || lines.length
       const shown = lines.length <= room ? lines : [...lines.slice(0, room - 1), '…']
       // each line clears what stood behind it, and the end what stood below: nothing flickers
-      output.write(`${control}H${shown.map((line) => `${line}${control}K`).join('\r\n')}${control}J`)
+      output.write(`${control}H${shown.map((line) => `${forTerminal(line)}${control}K`).join('\r\n')}${control}J`)
     },
     leave,
   }

@@ -1,4 +1,6 @@
+import { randomInt } from 'node:crypto'
 import { stripVTControlCharacters } from 'node:util'
+import { printable, printableLine } from '../errors/printable.ts'
 
 const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 } as const
 
@@ -18,29 +20,44 @@ export function hasColours(target: Target, env: NodeJS.ProcessEnv = process.env)
 
 /** Paints text for standard output. */
 export function paint(look: Look, text: string, target: Target = process.stdout): string {
-  return hasColours(target) && text !== '' ? `\u001b[${codes[look]}m${text}\u001b[0m` : text
+  return hasColours(target) && text !== '' ? `${colour(codes[look])}${text}${colour(0)}` : text
+}
+
+/** Nobody else knows it: a colour in text from outside is not ours, and is not shown. */
+const ourMark = randomInt(100_000_000, 1_000_000_000)
+const ours = new RegExp(`(\\u001b\\[${ourMark};\\d+m)`)
+
+function colour(code: number): string {
+  return `\u001b[${ourMark};${code}m`
+}
+
+/** Text as it goes to a terminal: our own colours, and nothing else that steers it. All that commands write goes through here. */
+export function forTerminal(text: string): string {
+  return text
+    .split(ours)
+    .map((piece) => (ours.test(piece) ? piece.replace(`${ourMark};`, '') : printable(piece)))
+    .join('')
 }
 
 /** Writes a line of data. */
 export function print(line = ''): void {
-  process.stdout.write(`${line}\n`)
+  process.stdout.write(`${forTerminal(line)}\n`)
 }
 
 /** Writes a line about the work itself, which a pipe should not swallow. */
 export function complain(line: string): void {
-  process.stderr.write(`${line}\n`)
+  process.stderr.write(`${forTerminal(line)}\n`)
 }
 
 /** Shows how far the work has come, in place of what was shown before; only people on a terminal see it. */
 export function progress(line: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[2K${fitted(line, (process.stderr.columns ?? 80) - 1)}`)
+  if (process.stderr.isTTY)
+    process.stderr.write(`\r\u001b[2K${forTerminal(fitted(line, (process.stderr.columns ?? 80) - 1))}`)
 }
 
 /** Text from outside on one line, without anything that could steer the terminal. */
 export function oneLine(text: string): string {
-  return stripVTControlCharacters(text)
-    .replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu, ' ')
-    .trim()
+  return printableLine(stripVTControlCharacters(text))
 }
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })

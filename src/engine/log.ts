@@ -1,4 +1,5 @@
 import { pino } from 'pino'
+import { printable } from '../errors/printable.ts'
 
 /** The part of a pino logger that Holdfast uses. */
 export interface Log {
@@ -10,5 +11,8 @@ export interface Log {
 
 /** A logger that writes lines of JSON to standard error, so that standard output stays free for data. */
 export function makeLog(level: string): Log {
-  return pino({ level, base: { name: 'holdfast', pid: process.pid } }, pino.destination({ dest: 2, sync: true }))
+  const stderr = pino.destination({ dest: 2, sync: true })
+  // a log is read on terminals, and JSON leaves in it what steers them
+  const write = (line: string) => void stderr.write(printable(line))
+  return pino({ level, base: { name: 'holdfast', pid: process.pid } }, { write })
 }

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
 import { HoldfastError } from '../errors/errors.ts'
-import { checkedUrl, isConnectionError, isRetryable, withoutPassword } from './connection.ts'
+import { withoutPassword } from '../errors/without-password.ts'
+import { checkedUrl, isConnectionError, isRetryable } from './connection.ts'
 import { describe as explain } from './describe.ts'
 
 const url = 'postgres://me:secret@db.example:5432/jobs'
 const coded = (code: string, message = 'broken') => Object.assign(new Error(message), { code })
 
-test.for(['', 'jobs', 'mysql://me@db/jobs', 'http://db', 'localhost:5432'])(
+test.for(['', 'jobs', 'postgres://me:12/34@db/jobs', 'mysql://me@db/jobs', 'http://db', 'localhost:5432'])(
   '%j is refused as a database URL',
   (wrong) => {
     expect(() => checkedUrl(wrong)).toThrow(expect.objectContaining({ code: 'config_invalid' }))

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
+import { withoutPassword } from '../errors/without-password.ts'
 
 /** How every connection of ours is made. */
 export function connectionOptions(url: string): pg.ClientConfig {
@@ -40,16 +41,13 @@ export function checkedUrl(url: string): string {
   try {
     parsed = new URL(url)
   } catch {}
-  if (parsed && /^postgres(ql)?:$/.test(parsed.protocol)) return url
+  // an unencoded / or ? in a password ends the host there: what is left of the password would be the database, and would be shown
+  const isCut = parsed !== undefined && parsed.username === '' && /@/.test(parsed.pathname)
+  if (parsed && !isCut && /^postgres(ql)?:$/.test(parsed.protocol)) return url
   throw new HoldfastError(
     'config_invalid',
     `The database URL ${JSON.stringify(withoutPassword(url))} is not a Postgres URL. Write it as postgres://user:password@host:5432/database, with special characters percent-encoded.`,
   )
-}
-
-/** The URL as it may be shown. */
-export function withoutPassword(url: string): string {
-  return url.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:***@')
 }
 
 const brokenWires = new Set([

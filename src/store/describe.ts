@@ -1,5 +1,6 @@
 import { type ErrorCode, HoldfastError } from '../errors/errors.ts'
-import { connectTimeoutMs, details, isConnectionError, withoutPassword } from './connection.ts'
+import { withoutPassword } from '../errors/without-password.ts'
+import { connectTimeoutMs, details, isConnectionError } from './connection.ts'
 
 /** An error of the database or of the way to it. */
 interface Failure {
