@@ -1,0 +1,17 @@
+// A tenant opens sessions with 200 kinds each, up to 20,000, and submits jobs of kinds that do not exist.
+import { ask, inLanes, makeAgent } from './support/ask.mjs'
+
+export const measures = ['submit', 'get']
+export const leadMs = 4_000
+
+const mostSessions = 100
+
+export async function attack({ url, keys, signal }) {
+  const agent = makeAgent(8)
+  const key = keys.attacker
+  await inLanes(4, signal, async (turn) => {
+    const kinds = Array.from({ length: 200 }, (_, index) => ({ name: `k${turn}-${index}` }))
+    if (turn < mostSessions) await ask({ agent, url, path: '/v1/sessions', key, body: { kinds } })
+    await ask({ agent, url, path: '/v1/jobs', key, body: { kind: `missing${turn}` } })
+  })
+}

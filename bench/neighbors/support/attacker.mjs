@@ -1,0 +1,31 @@
+// Runs an attack in a process of its own, with the lowest priority: it stands for other machines, and must not win by taking the CPU of this one.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setPriority } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+const own = fileURLToPath(import.meta.url)
+
+export function startAttacker(name, { url, keys }) {
+  const child = fork(own, [name, JSON.stringify({ url, keys })])
+  const exited = once(child, 'exit')
+  return {
+    async stop() {
+      if (child.connected) child.send('stop')
+      const late = setTimeout(() => child.kill('SIGKILL'), 5_000)
+      await exited
+      clearTimeout(late)
+    },
+  }
+}
+
+if (process.argv[1] === own) {
+  setPriority(19)
+  const [, , name, target] = process.argv
+  const ending = new AbortController()
+  process.on('message', () => ending.abort())
+  process.on('disconnect', () => process.exit(0))
+  const { attack } = await import(`../${name}.mjs`)
+  await attack({ ...JSON.parse(target), signal: ending.signal })
+  process.exit(0)
+}
