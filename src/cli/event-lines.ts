@@ -5,15 +5,19 @@ import { shortId } from './pick-job.ts'
 import { padded, paint } from './terminal.ts'
 import { clockWords, lengthWords } from './time-words.ts'
 
-/** Asks for the stages of a kind. */
-export type StagesOf = (kind: string) => Promise<StageNames | undefined>
+/** Asks for the stages of a kind, as the jobs of a tenant have them. */
+export type StagesOf = (kind: string, tenant: string) => Promise<StageNames | undefined>
+
+const mostKinds = 10_000
 
 /** The stages of each kind; the database is asked again only for a kind that was not known before. */
-export function knownStages(hf: Pick<Holdfast, 'kinds'>): StagesOf {
+export function knownStages(hf: Pick<Holdfast, 'kind'>): StagesOf {
   const known = new Map<string, StageNames>()
-  return async (kind) => {
-    if (!known.has(kind)) for (const { name, stages } of await hf.kinds()) known.set(name, stages)
-    return known.get(kind)
+  return async (kind, tenant) => {
+    const place = `${tenant} ${kind}`
+    const stages = known.get(place) ?? (await hf.kind(kind, { tenant }))?.stages
+    if (stages && known.size < mostKinds) known.set(place, stages)
+    return stages
   }
 }
 
@@ -40,8 +44,8 @@ export function makeLines(stagesOf: StagesOf): EventLines {
   }
 
   async function of(event: LogEvent): Promise<string> {
-    const { kind, jobId, attempt } = event
-    const stages = kind === null ? undefined : await stagesOf(kind)
+    const { kind, jobId, tenant, attempt } = event
+    const stages = kind === null ? undefined : await stagesOf(kind, tenant)
     const { what, look, note } = eventWords(event, stages)
     const stage = attempt === 0 ? '' : stageWords(stages, event.stage)
     widths.kind = Math.max(widths.kind, kind?.length ?? 0)

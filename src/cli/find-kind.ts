@@ -1,11 +1,19 @@
 import type { Holdfast } from '../engine/engine.ts'
-import { registeredKind, unknownKind } from '../engine/kinds.ts'
+import { submittable, unknownKind } from '../engine/kinds.ts'
 import type { AnyJob } from '../job/define.ts'
 import { loadJobs } from './load-jobs.ts'
 
-/** The kind of that name: from a module, with its schema, else as some worker registered it in the database. */
-export async function findKind(hf: Holdfast, name: string, module: string | undefined): Promise<AnyJob> {
-  return module === undefined ? registeredKind(await hf.kinds(), name) : defined(name, await loadJobs(module))
+/** The kind of that name: from a module, with its schema, else as it is registered in the database for that tenant. */
+export async function findKind(
+  hf: Holdfast,
+  name: string,
+  { module, tenant }: { module?: string | undefined; tenant?: string | undefined },
+): Promise<AnyJob> {
+  if (module !== undefined) return defined(name, await loadJobs(module))
+  const scope = tenant === undefined ? {} : { tenant }
+  const registered = await hf.kind(name, scope)
+  if (registered) return submittable(registered)
+  throw unknownKind(name, await hf.nearKinds(name, scope), 'Workers have registered')
 }
 
 function defined(name: string, jobs: readonly AnyJob[]): AnyJob {

@@ -8,6 +8,7 @@ import { nearest } from '../errors/nearest.ts'
 import { timeOfId } from '../job/id.ts'
 import { allStates, isState, type State } from '../job/machine.ts'
 import { withClient } from './client.ts'
+import { knownStages } from './event-lines.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { looks, type StageNames, stageWords, stateWords } from './job-words.ts'
 import { type Cell, table } from './table.ts'
@@ -66,16 +67,18 @@ async function listJobs(flags: Flags): Promise<void> {
     ...(flags.since && { since: parseSince('--since', flags.since) }),
     ...(flags.until && { until: parseSince('--until', flags.until) }),
   }
-  const { jobs, next, kinds } = await withClient(config, async (hf) => ({
-    ...(await collect(hf, wanted)),
-    kinds: await hf.kinds(),
-  }))
+  const { jobs, next, stages } = await withClient(config, async (hf) => {
+    const page = await collect(hf, wanted)
+    const stagesOf = knownStages(hf)
+    const stages: (StageNames | undefined)[] = []
+    if (!flags.json) for (const job of page.jobs) stages.push(await stagesOf(job.kind, job.tenant))
+    return { ...page, stages }
+  })
   if (flags.json) return print(JSON.stringify({ jobs, next }, null, 2))
   if (jobs.length === 0) return print('No jobs match. Submit one with `holdfast submit <kind> [json]`.')
-  const stages = new Map(kinds.map(({ name, stages }) => [name, stages]))
   for (const line of table(
     heads,
-    jobs.map((job) => rowOf(job, stages.get(job.kind))),
+    jobs.map((job, index) => rowOf(job, stages[index])),
   ))
     print(line)
   if (next) print(paint('dim', `More: the same with --before ${next}`))

@@ -62,7 +62,7 @@ async function submit(kind: string, json: string | undefined, flags: Flags): Pro
   const timeout = typeof flags.wait === 'string' ? parseLength('--wait', flags.wait) : undefined
   const input = await readInput(json)
   await withClient(config, async (hf) => {
-    const job = await findKind(hf, kind, flags.module)
+    const job = await findKind(hf, kind, flags)
     const handle = await hf.submit(job, input as never, how)
     const { id, isNew } = handle
     if (!flags.json) tellSubmitted(kind, handle)

@@ -1,5 +1,5 @@
 import { stageWords } from '../why/case.ts'
-import type { Facts } from '../why/facts.ts'
+import type { Facts, KindFacts } from '../why/facts.ts'
 import { aheadCount, pauseWords } from '../why/queued.ts'
 import { noteOf } from './job-words.ts'
 import { type Cell, table } from './table.ts'
@@ -105,13 +105,19 @@ function lockWords(isLocked: boolean, canTell: boolean): string {
   return canTell ? 'its lock is gone' : 'no lock, which tells nothing here'
 }
 
+function ruleWords({ tenant, ownQueue }: KindFacts): string {
+  if (tenant === undefined) return ''
+  const other = ownQueue === undefined ? '' : `, before that of its tenant (queue ${ownQueue})`
+  return tenant === null ? `, by the rule for all tenants${other}` : `, by the rule of tenant ${tenant}`
+}
+
 function workerLines(facts: Facts): Line[] {
   const { job, kind, queue, workers, ahead } = facts
   if (!job) return []
   const lines: Line[] = [
     [
       'kind',
-      `${job.kind}, ${kind ? `${kind.stages === 1 ? 'one stage' : `${kind.stages} stages`}, registered ${when(facts, kind.seenAt)}` : 'never registered'}`,
+      `${job.kind}, ${kind ? `${kind.stages === 1 ? 'one stage' : `${kind.stages} stages`}, registered ${when(facts, kind.seenAt)}${ruleWords(kind)}` : 'not registered'}`,
     ],
     [
       'queue',

@@ -1,5 +1,6 @@
 import { healthSettings } from './health-settings.ts'
 import { httpSettings } from './http-settings.ts'
+import { kindSettings } from './kind-settings.ts'
 import type { Setting } from './setting.ts'
 import { webhookSettings } from './webhook-settings.ts'
 
@@ -200,6 +201,7 @@ export const settings = {
     max: 3_650 * day,
     about: 'How long events are kept for groups that have not read them; then they are dropped all the same, loudly.',
   },
+  ...kindSettings,
   ...webhookSettings,
   ...httpSettings,
   ...healthSettings,

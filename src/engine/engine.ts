@@ -256,7 +256,7 @@ export function makeHoldfast(
     submitMany,
     submitMixed: (all) => submitMixed(all),
     handle: (id) => handle(idOf(id), false),
-    keys: makeKeys(store),
+    keys: makeKeys(store, remote),
     async cancel(id, options = {}) {
       const jobId = idOf(id)
       const tenant = textOf('tenant', options.tenant)

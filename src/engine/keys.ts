@@ -4,6 +4,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import { isName } from '../job/define.ts'
 import { parseJobId } from '../job/id.ts'
 import type { Runner } from '../store/store.ts'
+import type { Remote } from '../worker/remote.ts'
 import { mustBeObject, textOf } from './given.ts'
 import { createKey, doorSecret, findKey, type KeyRow, listKeys, revokeKey, touchKeys } from './keys.sql.ts'
 
@@ -49,7 +50,7 @@ export interface Keys {
   /** Creates a key. Its text is shown this once. */
   create(key: NewKey): Promise<ApiKey & { key: string }>
   list(options?: { tenant?: string; limit?: number }): Promise<ApiKey[]>
-  /** Throws key_not_found. */
+  /** Makes a key useless, ends the sessions of remote workers that it has opened, and gives their jobs back. Throws key_not_found. */
   revoke(id: string, scope?: { tenant?: string }): Promise<ApiKey>
   /** The key with this text, if it is good; compared in constant time. */
   check(text: string): Promise<ApiKey | null>
@@ -59,8 +60,8 @@ export interface Keys {
   doorSecret(): Promise<Buffer>
 }
 
-/** Makes the keys of an engine. */
-export function makeKeys(store: Runner): Keys {
+/** Makes the keys of an engine. A key that is revoked takes the sessions along that it has opened. */
+export function makeKeys(store: Runner, sessions: Pick<Remote, 'endOf'>): Keys {
   return {
     async create(given) {
       mustBeObject('key', given)
@@ -86,6 +87,7 @@ export function makeKeys(store: Runner): Keys {
       const known = typeof id === 'string' ? parseJobId(id) : null
       const [revoked] = known ? await store.run(revokeKey, { id: known, tenant: textOf('tenant', tenant) }) : []
       if (!revoked) throw new HoldfastError('key_not_found', `There is no API key with the id ${JSON.stringify(id)}.`)
+      await sessions.endOf(revoked.id)
       return keyOf(revoked)
     },
     async check(text) {

@@ -7,6 +7,7 @@ import type { Holdfast, SubmitHow } from './engine.ts'
 import type { EventPageOptions, Events, SubscribeOptions, WatchOptions } from './events.ts'
 import type { ListOptions } from './given.ts'
 import type { Keys, NewKey } from './keys.ts'
+import type { KindOptions } from './kinds.ts'
 import type { PauseOptions } from './queues.ts'
 import type { TimelineOptions } from './reads.ts'
 import type { SessionOptions } from './sessions.ts'
@@ -47,6 +48,7 @@ const list: Known<ListOptions> = {
   limit: true,
 }
 const timeline: Known<TimelineOptions> = { after: true, limit: true }
+const kinds: Known<KindOptions> = { tenant: true, after: true, limit: true }
 const sessions: Known<SessionOptions> = { ended: true, before: true, limit: true }
 const items: Taken<Holdfast, 'items', 1> = { state: true, after: true, limit: true }
 const work: Known<WorkOptions> = { concurrency: true, queues: true }
@@ -74,6 +76,9 @@ const engineOptions: Table<Holdfast> = {
   timeline: { 1: timeline },
   items: { 1: items },
   stragglers: { 1: { limit: true } },
+  kinds: { 0: kinds },
+  kind: { 1: tenant },
+  nearKinds: { 1: tenant },
   queues: { 0: tenant },
   sessions: { 0: sessions },
 }

@@ -79,7 +79,7 @@ export const listQueues = statement<QueueRow>()(
     select job.queue, job.tenant from holdfast.live_job as job where ${legal('join')} order by job.id limit ${p.most}
   ),
   public (queue) as materialized (
-    select queue from holdfast.kind
+    select queue from holdfast.kind where tenant = '' or tenant = ${p.tenant}::text
     union
     select unnest(queues) from holdfast.session where ended_at is null and ${servesTenant(p)}
     union

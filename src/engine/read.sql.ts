@@ -1,3 +1,4 @@
+import { ofKind } from '../store/kind.sql.ts'
 import { raw, sql, statement } from '../store/sql.ts'
 import { notify } from '../store/wake.sql.ts'
 
@@ -45,7 +46,7 @@ export interface JobDetailRow extends JobRow {
 export const getJob = statement<JobDetailRow>()(
   'job.get',
   (p: { id: string; tenant: string | null }) => sql`
-  select ${columns}, coalesce(job.input, payload.input) as input, payload.meta, kind.stages,
+  select ${columns}, coalesce(job.input, payload.input) as input, payload.meta, ${ofKind('stages', 'job')} as stages,
     coalesce((
       select json_agg(json_build_object('name', output.name, 'stage', output.stage, 'output', output.output) order by output.stage)
       from holdfast.stage_output as output
@@ -58,7 +59,6 @@ export const getJob = statement<JobDetailRow>()(
     ) as progress
   from holdfast.job
   left join holdfast.job_payload as payload on payload.job_id = job.id
-  left join holdfast.kind on kind.name = job.kind
   where job.id = ${p.id}::uuid and (${p.tenant}::text is null or job.tenant = ${p.tenant})`,
 )
 
@@ -109,22 +109,6 @@ export const stateOf = statement<{ id: string; state: string; tenant: string }>(
   select job.id, job.state, job.tenant
   from holdfast.job
   where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant})`,
-)
-
-/** The kinds that workers have registered. */
-export const listKinds = statement<{
-  name: string
-  queue: string
-  priority: number
-  crash_budget: number
-  stages: { name: string; optional: boolean }[]
-  seen_at: Date
-}>()(
-  'kind.list',
-  () => sql`
-  select name, queue, priority, crash_budget, stages, seen_at
-  from holdfast.kind
-  order by name`,
 )
 
 /** Stops or starts the claiming of a queue's jobs. A start wakes all workers: those that are idle would find out only by polling. */

@@ -12,11 +12,11 @@ import {
 } from './fan-outs.ts'
 import { idOf, type ListOptions, limitOf, mustBeObject, placeOf, textOf } from './given.ts'
 import { type Job, type JobSummary, jobOf, type TimelineEvent, timelineEventOf } from './job.ts'
-import type { RegisteredKind } from './kinds.ts'
+import { type KindOptions, kindOf, kindsOf, nearKindsOf, type RegisteredKind } from './kinds.ts'
 import { listOf, type Page, pageOf } from './page.ts'
 import { type Pulse, pulseOf } from './pulse.ts'
 import { type Queue, queuesOf } from './queues.ts'
-import { getJob, jobTimeline, listKinds, stateOf } from './read.sql.ts'
+import { getJob, jobTimeline, stateOf } from './read.sql.ts'
 import { type Recovery, recoveryOf } from './recovery.ts'
 import { type Session, type SessionOptions, sessionsOf } from './sessions.ts'
 
@@ -46,8 +46,12 @@ export interface Reads {
   items(id: string, options?: { state?: State; after?: AfterItem; limit?: number }): Promise<Item[]>
   /** The items of a job that have been at work the longest. */
   stragglers(id: string, options?: { limit?: number }): Promise<Straggler[]>
-  /** The kinds that workers have registered. */
-  kinds(): Promise<RegisteredKind[]>
+  /** The kinds that workers have registered: those for all tenants first, then by tenant and name. */
+  kinds(options?: KindOptions): Promise<RegisteredKind[]>
+  /** The kind of that name that applies to the jobs of a tenant, by default `default`; null if there is none. */
+  kind(name: string, scope?: { tenant?: string }): Promise<RegisteredKind | null>
+  /** Up to 40 names of kinds around one that nobody knows, as far as that tenant may know them. */
+  nearKinds(name: string, scope?: { tenant?: string }): Promise<string[]>
   /** The queues that hold jobs, are served, or were ever paused. With a tenant, only its jobs are counted. */
   queues(options?: { tenant?: string }): Promise<Queue[]>
   /** The worker processes, the latest first: those that live, or those that have ended. */
@@ -81,12 +85,9 @@ export function makeReads({ store, config }: { store: Store; config: Config }): 
     items: (id, { limit = 100, ...options } = {}) =>
       listItems(store, idOf(id), { limit: Math.min(1000, limit), ...options }),
     stragglers: (id, { limit = 10 } = {}) => listStragglers(store, idOf(id), Math.min(1000, limit)),
-    kinds: async () =>
-      (await store.run(listKinds, {})).map(({ seen_at, crash_budget, ...kind }) => ({
-        ...kind,
-        crashBudget: crash_budget,
-        seenAt: seen_at,
-      })),
+    kinds: async (options = {}) => kindsOf(store, options),
+    kind: async (name, { tenant } = {}) => kindOf(store, name, tenant),
+    nearKinds: async (name, { tenant } = {}) => nearKindsOf(store, name, tenant),
     queues: async (options = {}) => queuesOf(store, options),
     sessions: async (options = {}) => sessionsOf(store, options),
     recovery: () => recoveryOf(store, config),

@@ -1,5 +1,6 @@
 import { messageOf } from '../errors/errors.ts'
 import { type Duty, type DutyReport, duties, type Orphan } from '../reaper/duties.ts'
+import { forgetOldKinds } from '../reaper/kind-duties.ts'
 import { logDuties } from '../reaper/log-duties.ts'
 import { ownerDuties } from '../reaper/owner-duties.ts'
 import { makeReaper, type Reaper, type ReaperNews, runSweep, type Sweep } from '../reaper/reaper.ts'
@@ -23,6 +24,7 @@ export function makeEngineReaper(parts: EngineParts): Reaper {
       ...log,
       forgetOldDeliveries(config.deliveryRetentionMs),
       forgetOldSnapshots(config.eventRetentionMs),
+      forgetOldKinds(config.kindRetentionMs),
     ],
     news: outsideNews(parts),
   }

@@ -9,6 +9,7 @@ import { readFacts, type SnapshotRow, type VitalsRow } from '../why/facts.sql.ts
 import { type Facts, forTenant } from '../why/facts.ts'
 import { mend } from '../why/mend.ts'
 import { type RepairName, repairs } from '../why/repair.ts'
+import { withOwnNumbers } from '../why/session-numbers.ts'
 import { type Verdict, verdictOf } from '../why/verdict.ts'
 import { flagOf, idOf, textOf } from './given.ts'
 
@@ -72,7 +73,8 @@ export async function mendJob(
   { tenant, dryRun = false }: { tenant?: string; dryRun?: boolean } = {},
 ): Promise<Mended> {
   const isDry = flagOf('dryRun', dryRun)
-  const before = await why(parts, id, tenant === undefined ? {} : { tenant })
+  const known = await factsOf(parts, idOf(id), textOf('tenant', tenant))
+  const before = whyOf(parts.config, known, textOf('tenant', tenant))
   const { repair } = before
   const untouched = { repair: repair?.name ?? null, isApplied: false, why: before }
   if (!repair) return { ...untouched, sentence: nothingToDo(before) }
@@ -80,7 +82,7 @@ export async function mendJob(
   const done = await mend(parts.store, repair.name, {
     id: before.id,
     tenant: textOf('tenant', tenant),
-    facts: before.facts,
+    facts: known.facts,
   })
   const after = await why(parts, id, tenant === undefined ? {} : { tenant })
   if (done === 'nothing')
@@ -111,10 +113,14 @@ async function factsOf({ store }: Asking, id: JobId, tenant: string | null): Pro
 
 /** The facts, with what the workers say of themselves. */
 function withVitals(facts: Facts, vitals: VitalsRow): Facts {
-  const { workers, blocked_ms, unresponsive, paused_by, pause_reason, exit, stages, ahead } = vitals
+  const { workers, blocked_ms, unresponsive, paused_by, pause_reason, exit, stages, own_queue, ahead } = vitals
   return {
     ...facts,
-    kind: facts.kind && { ...facts.kind, ...(stages !== null && { names: stages }) },
+    kind: facts.kind && {
+      ...facts.kind,
+      ...(stages !== null && { names: stages }),
+      ...(own_queue !== null && { ownQueue: own_queue }),
+    },
     queue: {
       ...facts.queue,
       ...(paused_by !== null && { pausedBy: paused_by }),
@@ -132,7 +138,9 @@ function withVitals(facts: Facts, vitals: VitalsRow): Facts {
 }
 
 function whyOf(config: Config, { id, facts: all, snapshots }: Read, tenant: string | null): Why {
-  const seen = (facts: Facts) => (tenant === null ? facts : forTenant(facts))
+  const told = snapshots.flatMap((row) => ('trouble' in row.facts ? [] : [row.facts]))
+  const numbered = withOwnNumbers([all, ...told])
+  const seen = (facts: Facts) => (tenant === null ? facts : forTenant(numbered(facts)))
   const facts = seen(all)
   const { code, sentence, orphan, next, repair, disagreements } = verdictOf(facts, config)
   return {

@@ -56,6 +56,8 @@ export const errorCodes = {
     status: 410,
     meaning: 'The session was ended, and all its attempts were given away; open a new one.',
   },
+  kinds_exhausted: { status: 429, meaning: 'The tenant has registered as many kinds as it may.' },
+  sessions_exhausted: { status: 429, meaning: 'The tenant has as many sessions of remote workers open as it may.' },
   handlers_unresponsive: {
     status: 500,
     meaning: 'Too many handlers of the worker ignored their signal and still run, so it drained; replace the process.',

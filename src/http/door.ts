@@ -1,6 +1,6 @@
 import type { Holdfast } from '../engine/engine.ts'
 import type { HttpMeter } from '../engine/http-meter.ts'
-import { registeredKind, unknownKind } from '../engine/kinds.ts'
+import { submittable, unknownKind } from '../engine/kinds.ts'
 import type { Log } from '../engine/log.ts'
 import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
@@ -29,41 +29,45 @@ export interface Door {
 
 /** Finds kinds by name. */
 export interface Kinds {
-  named(name: string): Promise<AnyJob>
+  /** The kind of that name that applies to the jobs of a tenant. Throws unknown_kind. */
+  named(name: string, tenant: string): Promise<AnyJob>
 }
 
 const freshMs = 1_000
+const mostRemembered = 10_000
+const shownOfModule = 200
 
-/** Makes the kinds of a server: those of its module, with their schemas, else those that workers have registered, looked up once a second. */
+/** Makes the kinds of a server: those of its module, with their schemas, else those that workers have registered, each looked up once a second. */
 export function makeKinds(engine: () => Holdfast, jobs: readonly AnyJob[]): Kinds {
   const own = new Map(jobs.map((job) => [job.kind, job]))
-  const found = new Map<string, AnyJob>()
-  let readAtMs = Number.NEGATIVE_INFINITY
-  let reading: Promise<void> | undefined
+  const found = new Map<string, { kind: AnyJob; readAtMs: number }>()
 
-  async function read(): Promise<void> {
-    const kinds = await engine().kinds()
-    found.clear()
-    for (const { name } of kinds) found.set(name, registeredKind(kinds, name))
-    readAtMs = performance.now()
+  function remembered(name: string, tenant: string | null): AnyJob | undefined {
+    const known = found.get(placeOf(name, tenant))
+    return known && performance.now() - known.readAtMs <= freshMs ? known.kind : undefined
+  }
+
+  function remember(kind: AnyJob, tenant: string | null): AnyJob {
+    const place = placeOf(kind.kind, tenant)
+    found.delete(place)
+    found.set(place, { kind, readAtMs: performance.now() })
+    if (found.size > mostRemembered) found.delete(found.keys().next().value as string)
+    return kind
   }
 
   return {
-    async named(name) {
-      const mine = own.get(name)
-      if (mine) return mine
-      if (performance.now() - readAtMs > freshMs) {
-        reading ??= read().finally(() => {
-          reading = undefined
-        })
-        await reading
-      }
-      const kind = found.get(name)
-      if (kind) return kind
-      throw unknownKind(name, [...own.keys(), ...found.keys()], 'Known are')
+    async named(name, tenant) {
+      const known = own.get(name) ?? remembered(name, null) ?? remembered(name, tenant)
+      if (known) return known
+      const registered = await engine().kind(name, { tenant })
+      if (registered) return remember(submittable(registered), registered.tenant)
+      const near = await engine().nearKinds(name, { tenant })
+      throw unknownKind(name, [...[...own.keys()].slice(0, shownOfModule), ...near], 'Known are')
     },
   }
 }
+
+const placeOf = (name: string, tenant: string | null) => `${tenant ?? ''} ${name}`
 
 /** The engine that is being connected to, for as long as there is none. */
 export function notYet(code: ErrorCode): HoldfastError {

@@ -4,6 +4,7 @@ import { detailOperations } from './routes/details.ts'
 import { eventOperations } from './routes/events.ts'
 import { groupOperations } from './routes/groups.ts'
 import { jobOperations } from './routes/jobs.ts'
+import { kindOperations } from './routes/kinds.ts'
 import { keyOperations, operateOperations } from './routes/operate.ts'
 import { remoteOperations } from './routes/remote.ts'
 import { submitOperations } from './routes/submit.ts'
@@ -20,6 +21,7 @@ export const operations: readonly Operation[] = [
   ...webhookOperations,
   ...deliveryOperations,
   ...operateOperations,
+  ...kindOperations,
   ...remoteOperations,
   ...groupOperations,
   ...keyOperations,

@@ -12,12 +12,16 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
   },
   {
     matches:
-      /^(leader\.current|event\.(oldest_writer|revivals|tally|browse_job|place_before_end_job)|job\.state|queue\.list|session\.(living|ended)|refusal\.last|why\.facts|orphan\.one|delivery\.count)$/,
+      /^(leader\.current|event\.(oldest_writer|revivals|tally|browse_job|place_before_end_job)|job\.state|queue\.list|session\.(living|ended)|kind\.near|refusal\.last|why\.facts|orphan\.one|delivery\.count)$/,
     because: 'It only reads, for a person who asks.',
   },
   {
     matches: /^barrier\.(open_ones|waiting_jobs)$/,
     because: 'It only reads, to heal barriers one by one by statements that are tried elsewhere.',
+  },
+  {
+    matches: /^session\.end_owned$/,
+    because: 'A person sends it by revoking a key. If it gets lost, session.end_keyless, which is tried, does the same.',
   },
   { matches: /^(queue\.resume|why\.wake)$/, because: 'A person sends it, and may send it again: nothing follows it.' },
   {

@@ -140,6 +140,7 @@ async function look(id: string): Promise<string[]> {
   await running().items(id)
   await running().stragglers(id)
   await running().kinds()
+  await running().kind('short')
   return []
 }
 

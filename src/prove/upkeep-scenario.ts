@@ -6,10 +6,10 @@ import { leaveOldRows, neglected, neglectLog } from './upkeep.sql.ts'
 
 const patienceMs = 3_000
 
-/** What grows old: the log, its readers, what was sent, and what was kept of bad settles. */
+/** What grows old: the log, its readers, what was sent, and what was kept of bad settles, and kinds that nobody serves. */
 export const upkeep: Scenario = {
   name: 'upkeep',
-  provokes: 'a log that was neglected for long, and readers, deliveries and snapshots of long ago',
+  provokes: 'a log that was neglected for long, and readers, deliveries, snapshots and kinds of long ago',
   owns: [
     'event.lay_partitions',
     'event.drop_partitions',
@@ -17,6 +17,8 @@ export const upkeep: Scenario = {
     'delivery.forget',
     'snapshot.forget',
     'owned_end.forget',
+    'kind.refresh',
+    'kind.forget',
   ],
   async run(on) {
     // before anybody leads: these duties come once a minute, and first when a term begins

@@ -1,6 +1,6 @@
 import { sql, statement } from '../store/sql.ts'
 
-/** A reader and a delivery that ended long ago, and a snapshot and the end of a barrier of then. */
+/** A reader and a delivery that ended long ago, and a snapshot, the end of a barrier and a kind of then. */
 export const leaveOldRows = statement<never>()(
   'prove.leave_old_rows',
   () => sql`
@@ -15,6 +15,11 @@ export const leaveOldRows = statement<never>()(
   owned_end as (
     insert into holdfast.owned_end (job_id, barrier_id, arming, kind, word, total, arrived, opened_at, armed_at, asks, is_rearmed, ended_at)
     values (gen_random_uuid(), 'gone', 0, 'gone', 'gone', 1, 0, now(), now(), 1, false, now() - interval '30 days')
+  ),
+  kind as (
+    insert into holdfast.kind (tenant, name, queue, priority, crash_budget, stages, seen_at)
+    values ('gone', 'gone', 'gone', 2, 3, '[]', now() - interval '400 days')
+    on conflict (tenant, name) do update set seen_at = excluded.seen_at
   )
   insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
   values (0, 'evt__0', 'webhook.disabled', 'default', 'gone', 'dead', '{}', now() - interval '30 days')`,
@@ -49,6 +54,8 @@ export const neglected = statement<{ what: string }>()(
   select 'a snapshot of long ago is remembered' from holdfast.snapshot where attempt = 0
   union all
   select 'the end of a barrier of long ago is remembered' from holdfast.owned_end where barrier_id = 'gone'
+  union all
+  select 'a kind of long ago is remembered' from holdfast.kind where name = 'gone'
   union all
   select 'the log of years ago is kept' where to_regclass('holdfast.event_old') is not null
   union all

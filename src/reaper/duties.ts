@@ -12,6 +12,7 @@ import {
   closeReturned,
   type EndedRow,
   endDeadSessions,
+  endKeyless,
   forgetRefusals,
   forgetSessions,
   returnedSessions,
@@ -93,6 +94,16 @@ const endSessions: Duty = {
   },
 }
 
+/** A key that is revoked ends its sessions by itself; this is for whoever died in between, and for keys that expire. */
+const endKeylessSessions: Duty = {
+  name: 'endKeyless',
+  everyMs: 1_000,
+  async run(store) {
+    const ended = await store.run(endKeyless, { limit: batch })
+    return report({ ended, isFull: ended.length === batch })
+  },
+}
+
 /** Takes crashes back whose workers were heard of again, before they can cost a job its last life. */
 const clearReturned: Duty = {
   name: 'clearReturned',
@@ -153,6 +164,7 @@ const forget: Duty = {
 /** All duties of one reaper, in the order in which a sweep runs them: a session must be ended before its jobs are abandoned. */
 export const makeDuties = (): readonly Duty[] => [
   endSessions,
+  endKeylessSessions,
   clearReturned,
   reviving('reviveAbandoned', findAbandoned),
   reviving('reviveHung', findHung),

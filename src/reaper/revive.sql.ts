@@ -1,5 +1,6 @@
 import { ending, wakeIfJoined } from '../store/ending.sql.ts'
 import { holders } from '../store/holders.sql.ts'
+import { ofKind } from '../store/kind.sql.ts'
 import { snapshotting } from '../store/snapshot.sql.ts'
 import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
@@ -33,11 +34,14 @@ const isHung = raw('job.deadline_at < now()')
 /** Whose worker was heard of after its session had been ended: nobody crashed. */
 const cameBackOf = (row: string) =>
   raw(`exists (select from holdfast.session where session.id = ${row}.session_id and session.came_back_at is not null)`)
-const cameBack = cameBackOf('job')
+/** Whose loss was nobody's crash: its worker came back, or somebody revoked its key. */
+const isInnocent = sql`(${cameBackOf('job')} or exists (
+        select from holdfast.session where session.id = job.session_id and session.ended_by = 'key revoked'
+      ))`
 /** How the process of a session ended, if its supervisor saw it. */
 const exitOf = (row: string) => raw(`(select session.exit from holdfast.session where session.id = ${row}.session_id)`)
 /** Whose next loss of a worker is one too many. */
-const isSpent = sql`(job.crashes + 1 >= job.crash_budget and not ${cameBack})`
+const isSpent = sql`(job.crashes + 1 >= job.crash_budget and not ${isInnocent})`
 /** A worker that merely fell silent may come back. Until two leases after its last sign, its jobs on their last lives are not given up. */
 const mayReturn =
   raw(`(session.ended_by in ('lease ran out', 'lock gone') and session.came_back_at is null and session.exit is null
@@ -125,7 +129,7 @@ export const reviveJobs = statement<{ id: string }>()(
   with mine as materialized (${mine(p)}),
   back as (
     update holdfast.live_job as job
-    set state = ${target('revive')}, crashes = job.crashes + case when ${cameBack} then 0 else 1 end, session_id = null,
+    set state = ${target('revive')}, crashes = job.crashes + case when ${isInnocent} then 0 else 1 end, session_id = null,
       deadline_at = null, run_at = now()
     from mine
     where ${isOrphan} and not ${isSpent} and ${legal('revive')}
@@ -148,9 +152,7 @@ const spentError: Sql = sql`json_build_object('code', 'quarantined', 'message',
         ', ' || ${exitOf('gone')}))`
 
 /** Whether a row stands at a stage that is optional, as its kind was last registered. An item stands at a stage of its parent, not of its own. */
-const isOptional: Sql = raw(`coalesce((
-        select not gone.is_part and (kind.stages -> gone.stage::int ->> 'optional')::boolean from holdfast.kind where kind.name = gone.kind
-      ), false)`)
+const isOptional: Sql = sql`coalesce(not gone.is_part and (${ofKind('stages', 'gone')} -> gone.stage::int ->> 'optional')::boolean, false)`
 
 /**
  * Ends orphans whose crash budget is spent: a job that kills its workers stops doing so. At an optional stage it ends as if that had failed

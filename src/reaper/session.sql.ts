@@ -59,6 +59,31 @@ export const endDeadSessions = statement<EndedRow>()(
   returning id, ended_by as rung, ${lastSign}, host, pid`,
 )
 
+/** Whether the API key that opened a session was revoked or has expired. Owners that are no keys never are. */
+const hasBadKey = raw(`exists (
+      select
+      from holdfast.api_key
+      where api_key.id = case when session.owner ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then session.owner::uuid end
+        and (api_key.revoked_at is not null or api_key.expires_at <= now())
+    )`)
+
+/** Ends sessions of remote workers whose API key is no longer good. */
+export const endKeyless = statement<EndedRow>()(
+  'session.end_keyless',
+  (p: { limit: number }) => sql`
+  update holdfast.session
+  set ended_at = now(), wants_wake = false, ended_by = 'key revoked'
+  where id = any(array(
+    select session.id
+    from holdfast.session
+    where session.ended_at is null and session.owner is not null and ${hasBadKey}
+    order by session.id
+    limit ${p.limit}
+    for update skip locked
+  ))
+  returning id, ended_by as rung, ${lastSign}, host, pid`,
+)
+
 /** Sessions whose workers were heard of again, and whose jobs may still count a crash that was none. */
 export const returnedSessions = statement<{ id: number }>()(
   'session.returned',
@@ -155,11 +180,17 @@ export const strandedKinds = statement<{ queue: string; kind: string; waiting_ms
       order by job.queue, job.kind
       limit 1
     ) as following
+  ),
+  served as materialized (
+    select distinct served.kind, served.queue, session.tenant
+    from holdfast.session
+    cross join unnest(session.kinds, session.queues) as served (kind, queue)
+    where session.ended_at is null
   )
   select lane.queue, lane.kind, (extract(epoch from now() - first.run_at) * 1000)::float8 as waiting_ms
   from lane
   cross join lateral (
-    select job.run_at
+    select job.run_at, job.tenant
     from holdfast.live_job as job
     where ${legal('claim')} and job.queue = lane.queue and job.kind = lane.kind
     order by job.queue, job.kind, job.priority, job.run_at
@@ -168,8 +199,7 @@ export const strandedKinds = statement<{ queue: string; kind: string; waiting_ms
   where first.run_at < now()
     and not exists (
       select
-      from holdfast.session
-      cross join unnest(session.kinds, session.queues) as served (kind, queue)
-      where session.ended_at is null and served.kind = lane.kind and served.queue = lane.queue
+      from served
+      where served.kind = lane.kind and served.queue = lane.queue and (served.tenant is null or served.tenant = first.tenant)
     )`,
 )

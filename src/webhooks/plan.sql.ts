@@ -1,5 +1,6 @@
 import { type CursorMove, movingCursor } from '../events/group.sql.ts'
 import { finalStates } from '../job/machine.ts'
+import { ofKind } from '../store/kind.sql.ts'
 import { eventOf, raw, type Sql, sql, stateList, statement } from '../store/sql.ts'
 import { notify } from '../store/wake.sql.ts'
 import { isWantedBy } from '../store/wanted.sql.ts'
@@ -113,7 +114,7 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
         and one.type in (${eventOf('advance')}, ${eventOf('finish')})
       limit 1
     ) as output on true
-    left join holdfast.kind on kind.name = one.kind
+    cross join lateral (select ${ofKind('stages', 'one')} as stages) as kind
   ),
   planned as (
     insert into holdfast.delivery (event_seq, event_id, type, tenant, job_id, endpoint_id, lane, state, body, error, ended_at)

@@ -23,6 +23,8 @@ export interface VitalsRow {
   exit: string | null
   /** The names of the stages of its kind. */
   stages: string[] | null
+  /** The queue that a rule of its own tenant names, which does not apply because there is one for all tenants. */
+  own_queue: string | null
   ahead: number | null
 }
 
@@ -62,8 +64,13 @@ export const readFacts = statement<VitalsRow & { facts: Facts | null; snapshots:
     select array_agg(stage ->> 'name' order by place)
     from holdfast.kind
     cross join lateral json_array_elements(kind.stages) with ordinality as stages (stage, place)
-    where kind.name = told.facts #>> '{job,kind}'
-  ) as stages, holdfast.ahead_of(${p.id}::uuid, ${mostAhead}::int) as ahead, coalesce((
+    where kind.tenant = coalesce(told.facts #>> '{kind,tenant}', '') and kind.name = told.facts #>> '{job,kind}'
+  ) as stages, (
+    select kind.queue
+    from holdfast.kind
+    where kind.tenant = told.facts #>> '{job,tenant}' and kind.name = told.facts #>> '{job,kind}'
+      and told.facts #>> '{kind,tenant}' is null
+  ) as own_queue, holdfast.ahead_of(${p.id}::uuid, ${mostAhead}::int) as ahead, coalesce((
     select json_agg(json_build_object('at', last.at, 'attempt', last.attempt, 'event', last.event, 'facts', last.facts) order by last.attempt)
     from (
       select *

@@ -206,12 +206,24 @@ export interface DeliveryFacts {
   } | null
 }
 
+/** Its kind, as the rule that applies to its tenant says. */
+export interface KindFacts {
+  stages: number
+  /** Those of its stages. */
+  names?: string[]
+  queue: string
+  seenAt: Moment
+  /** Whose rule it is; null if it is for all tenants, and so comes before that of any one. */
+  tenant?: string | null
+  /** The queue that the rule of its own tenant names, if one for all tenants comes before that. */
+  ownQueue?: string
+}
+
 /** What every source of truth says about a job. Without a job: it is the continuation of a barrier that has not fired. */
 export interface Facts {
   at: Moment
   job: JobFacts | null
-  /** `names`: those of its stages. */
-  kind: { stages: number; names?: string[]; queue: string; seenAt: Moment } | null
+  kind: KindFacts | null
   outputs: { stage: number; name: string; attempt: number; at: Moment }[]
   progress: { stage: number; attempt: number; done: number; total: number | null; at: Moment } | null
   session: SessionFacts | null

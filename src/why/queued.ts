@@ -33,7 +33,17 @@ function lastSeen(c: JobCase): string {
   const { workers, kind } = c.facts
   const seen = [workers?.lastSeenAt, kind?.seenAt].filter((one) => one != null).sort()
   const latest = seen.at(-1)
-  return latest ? `last seen ${ago(c, latest)}` : 'none was ever seen'
+  return latest
+    ? `last seen ${ago(c, latest)}`
+    : `none was seen in the last ${lengthWords(c.config.kindRetentionMs)}`
+}
+
+/** Whose rule sent it to its queue, if the workers of its tenant wait for it in another. */
+function ruleWords({ job, facts: { kind } }: JobCase): string {
+  if (!kind || kind.queue !== job.queue) return ''
+  if (kind.tenant) return `; the rule of tenant \`${kind.tenant}\` put it there`
+  if (kind.ownQueue === undefined || kind.ownQueue === kind.queue) return ''
+  return `; the rule for all tenants put it there, before that of tenant \`${job.tenant}\`, which names queue \`${kind.ownQueue}\``
 }
 
 /** What keeps a queued job waiting. */
@@ -89,7 +99,7 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     meaning: 'No living worker registers its kind in its queue.',
     orphans: ['unknown-kind'],
     when: ({ facts }) => facts.workers?.living === 0,
-    sentence: (c) => `waiting: no live worker registers ${lane(c)}; ${lastSeen(c)}`,
+    sentence: (c) => `waiting: no live worker registers ${lane(c)}; ${lastSeen(c)}${ruleWords(c)}`,
     next: () => ({ what: 'Nothing is discarded: it is claimed as soon as a worker with this kind starts', byAt: null }),
     repair: null,
   },

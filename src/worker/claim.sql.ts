@@ -168,6 +168,8 @@ export const unheldAttempts = statement<Fence>()(
 
 /** Kinds to be made known, each at the same place of all lists. */
 export interface Kinds {
+  /** Whose jobs they decide about; empty for all tenants. */
+  tenant: string
   names: string[]
   queues: string[]
   priorities: number[]
@@ -175,19 +177,19 @@ export interface Kinds {
   stages: string[]
 }
 
-/** The insert of kinds; whoever uses it says what becomes of those that are known already. */
-export const insertKinds = (p: Kinds) => sql`
-  insert into holdfast.kind (name, queue, priority, crash_budget, stages)
-  select name, queue, priority, crash_budget, stages::json
+/** Inserts kinds, or says anew what they are, if that condition holds. */
+export const writeKinds = (p: Kinds, condition: Sql) => sql`
+  insert into holdfast.kind (tenant, name, queue, priority, crash_budget, stages)
+  select ${p.tenant}::text, name, queue, priority, crash_budget, stages::json
   from unnest(${p.names}::text[], ${p.queues}::text[], ${p.priorities}::smallint[], ${p.crashBudgets}::smallint[], ${p.stages}::text[])
     as given (name, queue, priority, crash_budget, stages)
-  order by name`
+  where ${condition}
+  order by name
+  on conflict (tenant, name) do update
+  set queue = excluded.queue, priority = excluded.priority, crash_budget = excluded.crash_budget, stages = excluded.stages, seen_at = now()`
 
 /** Makes the kinds known that this program can run. */
 export const registerKinds = statement<never>()(
   'kind.register',
-  (p: Kinds) => sql`
-  ${insertKinds(p)}
-  on conflict (name) do update
-  set queue = excluded.queue, priority = excluded.priority, crash_budget = excluded.crash_budget, stages = excluded.stages, seen_at = now()`,
+  (p: Kinds) => writeKinds(p, raw('true')),
 )

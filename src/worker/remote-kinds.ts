@@ -52,14 +52,18 @@ export interface StoredRemote {
   deadlinesMs: string
 }
 
-const mostKinds = 200
 const mostStages = 100
+/** Of all its kinds together: a server reads them with every request of the session. */
+const mostStagesInAll = 2_000
 
 /** The kinds as they are stored: checked, and each rule that was not given taken from the settings. */
 export function storeKinds(config: Config, kinds: readonly RemoteKind[]): Pick<StoredRemote, 'kinds' | 'deadlinesMs'> {
-  if (!Array.isArray(kinds) || kinds.length === 0 || kinds.length > mostKinds)
-    refuse(`kinds must be a list of 1 to ${mostKinds} kinds, such as [{ "name": "extract" }]`)
+  const most = config.kindsPerSession
+  if (!Array.isArray(kinds) || kinds.length === 0 || kinds.length > most)
+    refuse(`kinds must be a list of 1 to ${most} kinds (setting kindsPerSession), such as [{ "name": "extract" }]`)
   const stored = kinds.map((kind) => storeKind(config, kind))
+  if (stored.reduce((sum, { stages }) => sum + stages.length, 0) > mostStagesInAll)
+    refuse(`all kinds of a session together may have ${mostStagesInAll} stages`)
   const names = stored.map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice) refuse(`two kinds are named ${JSON.stringify(twice)}`)
@@ -148,4 +152,15 @@ export function rulesOf(remote: StoredRemote, row: HeldRow): Rules | undefined {
 
 function refuse(problem: string): never {
   throw new HoldfastError('option_invalid', `A session cannot be opened like this: ${problem}.`)
+}
+
+/** Kinds as those see them who submit. */
+export function facesOf(kinds: StoredKind[]) {
+  return {
+    names: kinds.map(({ name }) => name),
+    queues: kinds.map(({ queue }) => queue),
+    priorities: kinds.map(({ priority }) => priority),
+    crashBudgets: kinds.map(({ crashBudget }) => crashBudget),
+    stages: kinds.map(({ stages }) => JSON.stringify(stages.map(({ name, optional }) => ({ name, optional })))),
+  }
 }

@@ -1,6 +1,6 @@
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
 import { isNoSuspect, isSuspect } from '../store/suspect.sql.ts'
-import { type Claim, type ClaimMore, claimThose, insertKinds, type Kinds } from './claim.sql.ts'
+import { type Claim, type ClaimMore, claimThose, type Kinds, writeKinds } from './claim.sql.ts'
 import type { StoredRemote } from './remote-kinds.ts'
 
 /** The session of a remote worker, as any server finds it. */
@@ -20,6 +20,61 @@ export const findRemote = statement<RemoteRow>()(
   select id, remote, owner, tenant, wants_wake, ended_at is not null as is_ended
   from holdfast.session
   where id = ${p.id} and remote is not null`,
+)
+
+/** The session of a remote worker that is to be opened. */
+export interface NewRemote {
+  pid: number
+  host: string
+  version: string
+  kinds: string[]
+  queues: string[]
+  concurrency: number
+  leaseMs: number
+  /** Its kinds with their rules, as JSON. */
+  remote: string
+  owner: string | null
+  /** The API key that the owner is, if it is one. */
+  keyId: string | null
+  tenant: string | null
+  /** How many sessions the tenant may have. */
+  most: number
+}
+
+/**
+ * Opens the session of a remote worker, unless its tenant has too many, or its key is no longer good: a server may have let it in a moment
+ * after it was revoked. Without an id, none was opened.
+ */
+export const openRemote = statement<{ is_key_refused: boolean; id: number | null; lease_until: Date | null }>()(
+  'session.open_remote',
+  (p: NewRemote) => sql`
+  with refused as materialized (
+    select from holdfast.api_key where id = ${p.keyId}::uuid and (revoked_at is not null or expires_at <= now())
+  ),
+  held as materialized (
+    select from holdfast.session where tenant = ${p.tenant}::text and ended_at is null limit ${p.most}
+  ),
+  opened as (
+    insert into holdfast.session (pid, host, version, kinds, queues, concurrency, lease_until, lost_after, remote, owner, tenant)
+    select ${p.pid}::int, ${p.host}::text, ${p.version}::text, ${p.kinds}::text[], ${p.queues}::text[], ${p.concurrency}::int,
+      now() + ${p.leaseMs}::float8 * interval '1 ms', ${p.leaseMs}::float8 * interval '1 ms', ${p.remote}::json, ${p.owner}::text,
+      ${p.tenant}::text
+    where not exists (select from refused) and (select count(*) from held) < ${p.most}::int
+    returning id, lease_until
+  )
+  select exists (select from refused) as is_key_refused, opened.id, opened.lease_until
+  from (values (1)) as once (n)
+  left join opened on true`,
+)
+
+/** Ends the sessions of an owner whose key is no longer good. */
+export const endOwned = statement<{ id: number }>()(
+  'session.end_owned',
+  (p: { owner: string }) => sql`
+  update holdfast.session
+  set ended_at = now(), ended_by = 'key revoked', wants_wake = false
+  where owner = ${p.owner} and ended_at is null
+  returning id`,
 )
 
 /** Keeps all others from claiming suspects for this session until the transaction ends. */
@@ -76,11 +131,11 @@ const more: ClaimMore = {
 
 /**
  * What a remote worker may claim: nothing of another tenant, no item that runs a part of its parent's kind, and nothing at all while its
- * lease is out: what it got would be taken back before it begins, and count as lost. A heartbeat comes first.
+ * lease is out or it has ended: what it got would be taken back before it begins, and count as lost. A heartbeat comes first.
  */
 const isForRemote = (p: RemoteClaim): Sql =>
   sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)
-          and exists (select from holdfast.session where id = ${p.sessionId}::bigint and lease_until > now())`
+          and exists (select from holdfast.session where id = ${p.sessionId}::bigint and ended_at is null and lease_until > now())`
 
 const inRows = raw(`
   select id, kind, queue, tenant, stage, attempt, failures, crashes, priority, submitted_at, deadline_at, coalesce(input, own_input)::text as input, outputs, trace
@@ -199,11 +254,21 @@ export const forgottenAttempts = statement<{ id: string; attempt: number }>()(
     )`,
 )
 
-/** Makes kinds known that a tenant's own worker serves. What others have said about a kind stands: it decides where their jobs wait. */
-export const introduceKinds = statement<never>()(
+/**
+ * Makes kinds known that a tenant's own worker serves, unless the tenant would then have more than it may. They decide where its own jobs
+ * wait, and nothing about those of others. No row back: it would have too many.
+ */
+export const introduceKinds = statement<{ name: string }>()(
   'kind.introduce',
-  (p: Kinds) => sql`
-  ${insertKinds(p)}
-  on conflict (name) do update
-  set seen_at = now()`,
+  (p: Kinds & { most: number }) => sql`
+  ${writeKinds(
+    p,
+    sql`(
+      select count(*)
+      from (
+        select name from holdfast.kind where tenant = ${p.tenant} union select unnest(${p.names}::text[])
+      ) as known
+    ) <= ${p.most}::int`,
+  )}
+  returning name`,
 )

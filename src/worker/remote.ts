@@ -13,8 +13,8 @@ import type { Settled } from '../settle/outcome.ts'
 import { makeSettler } from '../settle/settle.ts'
 import type { Store } from '../store/store.ts'
 import { fenceOf } from './attempt.ts'
-import { registerKinds, unheldAttempts } from './claim.sql.ts'
-import { findRemote, forgottenAttempts, introduceKinds, lostByRemote, type RemoteRow } from './remote.sql.ts'
+import { unheldAttempts } from './claim.sql.ts'
+import { endOwned, findRemote, forgottenAttempts, lostByRemote, type RemoteRow } from './remote.sql.ts'
 import { makeRemoteClaimer, type RemoteAttempt } from './remote-claim.ts'
 import {
   entriesOf,
@@ -23,13 +23,13 @@ import {
   type RemoteOutcome,
   type RemoteReport,
   wholeOf,
-  wordsOf,
 } from './remote-given.ts'
-import { type RemoteKind, type StoredKind, storeKinds } from './remote-kinds.ts'
+import type { RemoteKind } from './remote-kinds.ts'
+import { makeOpener } from './remote-open.ts'
 import { checkReports, writeReports } from './remote-report.ts'
 import { makeRemoteSettling, type RemoteNews } from './remote-settle.ts'
 import { makeWakes } from './remote-wakes.ts'
-import { beat, closeSession, comeBack, openSession } from './session.sql.ts'
+import { beat, closeSession, comeBack } from './session.sql.ts'
 
 /** What a remote worker says about itself. */
 export interface OpenRemote {
@@ -91,6 +91,8 @@ export interface Remote {
   release(id: number, fences: readonly Fence[], scope?: RemoteScope): Promise<Settled[]>
   /** Gives back whatever the session still holds, and ends it. */
   close(id: number, scope?: RemoteScope): Promise<void>
+  /** Ends all sessions of an owner at once, and gives back what they hold; says how many there were. */
+  endOf(owner: string): Promise<number>
 }
 
 /** What remote workers need of the process that serves them. */
@@ -102,7 +104,6 @@ export interface RemoteParts {
   news: RemoteNews
 }
 
-const largestPid = 2_147_483_647
 /** How long an outcome may wait for a database that does not answer: the worker asks again. */
 const patienceMs = 10_000
 
@@ -134,39 +135,13 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
   async function find(id: number, { owner }: RemoteScope = {}): Promise<RemoteRow> {
     const [row] = Number.isSafeInteger(id) && id > 0 ? await store.run(findRemote, { id }) : []
     if (row && (owner === undefined || owner === null || row.owner === owner)) return row
-    throw new HoldfastError('session_not_found', `There is no session ${id} of a remote worker.`)
+    throw new HoldfastError('session_not_found', 'There is no such session of a remote worker.')
   }
 
   async function living(id: number, scope: RemoteScope): Promise<RemoteRow> {
     const session = await find(id, scope)
-    if (session.is_ended) ended(id)
+    if (session.is_ended) ended()
     return session
-  }
-
-  async function open(worker: OpenRemote): Promise<OpenedRemote> {
-    const { kinds, deadlinesMs } = storeKinds(config, worker.kinds)
-    const leaseMs = wholeOf('leaseMs', worker.leaseMs ?? config.leaseMs, { min: 500, max: 3_600_000 })
-    const tenant = worker.tenant ?? null
-    const facts = {
-      pid: wholeOf('pid', worker.pid ?? 0, { min: 0, max: largestPid }),
-      host: wordsOf('host', worker.host ?? 'remote', 200),
-      concurrency: wholeOf('concurrency', worker.concurrency ?? 1, { min: 1, max: 10_000 }),
-    }
-    await store.run(tenant === null ? registerKinds : introduceKinds, facesOf(kinds))
-    const [opened] = await store.run(openSession, {
-      ...facts,
-      supervisor: null,
-      version: parts.version,
-      kinds: kinds.map(({ name }) => name),
-      queues: kinds.map(({ queue }) => queue),
-      leaseMs,
-      lostAfterMs: leaseMs,
-      remote: JSON.stringify({ leaseMs, kinds, deadlinesMs }),
-      owner: worker.owner ?? null,
-      tenant,
-    })
-    const { id, lease_until } = opened as { id: number; lease_until: Date }
-    return { id, leaseMs, heartbeatMs: Math.floor(leaseMs / 3), leaseUntil: lease_until }
   }
 
   async function beatOnce(id: number, given: { held: readonly Fence[] }, scope: RemoteScope = {}) {
@@ -177,7 +152,7 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
     if (!renewed) {
       await store.run(comeBack, { id })
       await settling.refused(session, mine, 'heartbeat')
-      return ended(id)
+      return ended()
     }
     const held = { sessionId: id, ids: mine.map((fence) => fence.id), attempts: mine.map((fence) => fence.attempt) }
     const lost = mine.length > 0 ? await store.run(lostByRemote, { ...held, tenant: session.tenant }) : []
@@ -234,19 +209,32 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
   async function close(id: number, scope: RemoteScope = {}): Promise<void> {
     const session = await find(id, scope)
     await endClaims((claim) => claim.id === id)
-    const held = async () => (await store.run(unheldAttempts, { sessionId: id, ids: [] })) as Fence[]
-    await settling.giveBack(session, await held())
+    await giveBackAll(session)
     await store.run(closeSession, { id })
     // what another server has claimed meanwhile in its name
-    await settling.giveBack(session, await held())
+    await giveBackAll(session)
+  }
+
+  async function giveBackAll(session: RemoteRow): Promise<void> {
+    const held = await store.run(unheldAttempts, { sessionId: session.id, ids: [] })
+    await settling.giveBack(session, held as Fence[])
+  }
+
+  /** First the rows, in one statement: a claim or a heartbeat that any server is asked for from here on is refused. */
+  async function endOf(owner: string): Promise<number> {
+    const ended = new Set((await store.run(endOwned, { owner })).map(({ id }) => id))
+    await endClaims((claim) => ended.has(claim.id))
+    for (const id of ended) await giveBackAll(await find(id))
+    return ended.size
   }
 
   return {
-    open,
+    open: makeOpener(parts),
     beat: beatOnce,
     claim,
     settle,
     close,
+    endOf,
     async progress(id, reports, scope = {}) {
       const entries = entriesOf('reports', reports)
       checkReports(entries)
@@ -266,20 +254,9 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
   }
 }
 
-function ended(id: number): never {
+function ended(): never {
   throw new HoldfastError(
     'session_ended',
-    `Session ${id} was ended, and all its attempts were given away. Abort them, and open a new session.`,
+    'The session was ended, and all its attempts were given away. Abort them, and open a new session.',
   )
-}
-
-/** Kinds as those see them who submit. */
-function facesOf(kinds: StoredKind[]) {
-  return {
-    names: kinds.map(({ name }) => name),
-    queues: kinds.map(({ queue }) => queue),
-    priorities: kinds.map(({ priority }) => priority),
-    crashBudgets: kinds.map(({ crashBudget }) => crashBudget),
-    stages: kinds.map(({ stages }) => JSON.stringify(stages.map(({ name, optional }) => ({ name, optional })))),
-  }
 }

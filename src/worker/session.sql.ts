@@ -14,21 +14,15 @@ export interface SessionFacts {
   concurrency: number
   leaseMs: number
   lostAfterMs: number
-  /** The kinds of a worker that speaks HTTP, as JSON; whose it is, and the only tenant that it may serve. */
-  remote?: string
-  owner?: string | null
-  tenant?: string | null
 }
 
 /** Opens a session with a fresh lease. */
 export const openSession = statement<{ id: number; lease_until: Date }>()(
   'session.open',
   (p: SessionFacts) => sql`
-  insert into holdfast.session (pid, host, supervisor, version, kinds, queues, concurrency, lease_until, lost_after,
-    remote, owner, tenant)
+  insert into holdfast.session (pid, host, supervisor, version, kinds, queues, concurrency, lease_until, lost_after)
   values (${p.pid}, ${p.host}, ${p.supervisor}, ${p.version}, ${p.kinds}::text[], ${p.queues}::text[], ${p.concurrency},
-    now() + ${p.leaseMs}::float8 * interval '1 ms', ${p.lostAfterMs}::float8 * interval '1 ms',
-    ${p.remote ?? null}::json, ${p.owner ?? null}, ${p.tenant ?? null})
+    now() + ${p.leaseMs}::float8 * interval '1 ms', ${p.lostAfterMs}::float8 * interval '1 ms')
   returning id, lease_until`,
 )
 

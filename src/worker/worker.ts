@@ -269,6 +269,7 @@ export function makeWorker(options: WorkerOptions): Worker {
 
 async function register(store: Store, config: Config, jobs: readonly AnyJob[]): Promise<void> {
   await store.run(registerKinds, {
+    tenant: '',
     names: jobs.map((job) => job.kind),
     queues: jobs.map((job) => job.queue),
     priorities: jobs.map((job) => job.priority),

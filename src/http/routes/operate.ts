@@ -1,7 +1,6 @@
 import type { PauseOptions } from '../../engine/queues.ts'
 import { HoldfastError } from '../../errors/errors.ts'
 import { byCaller, type Caller, scopeFor, tenantFor } from '../caller.ts'
-import { answerTagged } from '../etag.ts'
 import { json, nothing, operation } from '../operation.ts'
 import { anything, flag, limit, name, tenant, text, time, whole } from '../schemas/words.ts'
 import { z } from '../zod.ts'
@@ -24,17 +23,6 @@ const queue = z
       .openapi({ description: 'Whether there were too many to count: the numbers are then the least that there are.' }),
   })
   .openapi('Queue')
-
-const kind = z
-  .object({
-    name: z.string(),
-    queue: z.string(),
-    priority: z.number().int(),
-    crashBudget: z.number().int(),
-    stages: z.array(z.object({ name: z.string(), optional: z.boolean() })),
-    seenAt: time,
-  })
-  .openapi('Kind')
 
 const session = z
   .object({
@@ -110,7 +98,7 @@ const recovery = z
 const byName = z.strictObject({ name })
 const paused = z.object({ name: z.string(), isPaused: z.boolean() })
 
-/** Queues, kinds, sessions, recovery. */
+/** Queues, sessions, recovery. */
 export const operateOperations = [
   operation({
     id: 'listQueues',
@@ -155,20 +143,6 @@ export const operateOperations = [
       await hf.resumeQueue(params.name)
       return json(200, { name: params.name, isPaused: false })
     },
-  }),
-  operation({
-    id: 'listKinds',
-    method: 'get',
-    path: '/v1/kinds',
-    tag: 'jobs',
-    summary: 'List kinds',
-    about: 'Those that workers have registered, and that can be submitted.',
-    scope: 'read',
-    answers: {
-      200: { about: 'All kinds.', schema: z.object({ kinds: z.array(kind) }) },
-      304: { about: 'They are as you know them.' },
-    },
-    handle: async ({ hf, request }) => answerTagged(request, { kinds: await hf.kinds() }),
   }),
   operation({
     id: 'listSessions',

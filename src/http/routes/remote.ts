@@ -5,14 +5,11 @@ import { keyRefused } from '../keyring.ts'
 import { keyFreshMs } from '../known-keys.ts'
 import { type Given, json, nothing, operation, type Reply } from '../operation.ts'
 import { anything, fields, id, name, text, time } from '../schemas/words.ts'
+import { readSessionId, showSessionId } from '../session-id.ts'
 import { z } from '../zod.ts'
 
 const sessionId = z.strictObject({
-  id: z
-    .string()
-    .regex(/^\d{1,15}$/, 'must be the number of a session')
-    .transform(Number)
-    .openapi({ type: 'integer', example: 7 }),
+  id: z.string().min(1).max(200).openapi({ description: 'As `openSession` answered it.' }),
 })
 
 const milliseconds = z.number().int().min(0).max(2_000_000_000)
@@ -41,7 +38,11 @@ const remoteKind = z.strictObject({
 
 const newSession = z
   .strictObject({
-    kinds: z.array(remoteKind).min(1).max(200),
+    kinds: z
+      .array(remoteKind)
+      .min(1)
+      .max(1_000)
+      .openapi({ description: 'At most as many as the setting `kindsPerSession` says.' }),
     host: text(200).optional(),
     pid: z.number().int().min(0).max(2_147_483_647).optional(),
     concurrency: z.number().int().min(1).max(10_000).optional(),
@@ -57,7 +58,9 @@ const newSession = z
 
 const openedSession = z
   .object({
-    id: z.number().int(),
+    id: z.string().openapi({
+      description: 'For the path of its requests. With a key for all tenants, the number of the session; else a text that means nothing.',
+    }),
     leaseMs: z.number().int(),
     heartbeatMs: z.number().int().openapi({ description: 'How often to send a heartbeat.' }),
     leaseUntil: time,
@@ -152,10 +155,11 @@ export const remoteOperations = [
     body: newSession,
     bodySize: 'input',
     answers: { 201: { about: 'The session.', schema: openedSession, headers: { location: 'Where it is.' } } },
-    problems: ['option_invalid'],
-    async handle({ hf, caller, body }) {
+    problems: ['option_invalid', 'kinds_exhausted', 'sessions_exhausted'],
+    async handle({ hf, door, caller, body }) {
       const opened = await hf.remote.open({ ...body, tenant: caller.tenant, owner: caller.keyId })
-      return json(201, opened, { location: `/v1/sessions/${opened.id}` })
+      const id = await showSessionId({ door, caller }, opened.id)
+      return json(201, { ...opened, id }, { location: `/v1/sessions/${id}` })
     },
   }),
   operation({
@@ -191,8 +195,8 @@ export const remoteOperations = [
       200: { about: 'The lease stands.', schema: z.object({ leaseUntil: time, lost: z.array(lostAttempt) }) },
     },
     problems: lost,
-    handle: async ({ hf, caller, params, body }) =>
-      json(200, await hf.remote.beat(params.id, { held: body.held as Fence[] }, scopeOf(caller))),
+    handle: async ({ hf, caller, body, ...given }) =>
+      json(200, await hf.remote.beat(await readSessionId({ caller, ...given }), { held: body.held as Fence[] }, scopeOf(caller))),
   }),
   operation({
     id: 'reportProgress',
@@ -207,8 +211,8 @@ export const remoteOperations = [
     bodySize: 'large',
     answers: { 200: { about: 'What became of each.', schema: written } },
     problems: ['session_not_found', 'option_invalid'],
-    handle: async ({ hf, caller, params, body }) =>
-      json(200, beside(body.reports, await hf.remote.progress(params.id, body.reports, scopeOf(caller)))),
+    handle: async ({ hf, caller, body, ...given }) =>
+      json(200, beside(body.reports, await hf.remote.progress(await readSessionId({ caller, ...given }), body.reports, scopeOf(caller)))),
   }),
   operation({
     id: 'settleAttempts',
@@ -224,8 +228,8 @@ export const remoteOperations = [
     bodySize: 'large',
     answers: { 200: { about: 'What became of each.', schema: settled } },
     problems: ['session_not_found', 'option_invalid'],
-    handle: async ({ hf, caller, params, body }) =>
-      json(200, beside(body.outcomes, await hf.remote.settle(params.id, body.outcomes, scopeOf(caller)))),
+    handle: async ({ hf, caller, body, ...given }) =>
+      json(200, beside(body.outcomes, await hf.remote.settle(await readSessionId({ caller, ...given }), body.outcomes, scopeOf(caller)))),
   }),
   operation({
     id: 'releaseAttempts',
@@ -240,8 +244,8 @@ export const remoteOperations = [
     bodySize: 'input',
     answers: { 200: { about: 'What became of each.', schema: settled } },
     problems: ['session_not_found'],
-    handle: async ({ hf, caller, params, body }) =>
-      json(200, beside(body.attempts, await hf.remote.release(params.id, body.attempts as Fence[], scopeOf(caller)))),
+    handle: async ({ hf, caller, body, ...given }) =>
+      json(200, beside(body.attempts, await hf.remote.release(await readSessionId({ caller, ...given }), body.attempts as Fence[], scopeOf(caller)))),
   }),
   operation({
     id: 'closeSession',
@@ -254,18 +258,19 @@ export const remoteOperations = [
     params: sessionId,
     answers: { 204: { about: 'It is closed.' } },
     problems: ['session_not_found'],
-    async handle({ hf, caller, params }) {
-      await hf.remote.close(params.id, scopeOf(caller))
+    async handle({ hf, caller, ...given }) {
+      await hf.remote.close(await readSessionId({ caller, ...given }), scopeOf(caller))
       return nothing()
     },
   }),
 ]
 
 async function claim(
-  given: Given<{ id: number }, unknown, unknown, { most?: number | undefined; waitMs?: number | undefined }>,
+  given: Given<{ id: string }, unknown, unknown, { most?: number | undefined; waitMs?: number | undefined }>,
 ): Promise<Reply> {
-  const { hf, door, caller, params, body } = given
-  if (!body.waitMs) return json(200, { attempts: await hf.remote.claim(params.id, body, scopeOf(caller)) })
+  const { hf, door, caller, body } = given
+  const id = await readSessionId(given)
+  if (!body.waitMs) return json(200, { attempts: await hf.remote.claim(id, body, scopeOf(caller)) })
   const done = door.limits.wait(caller)
   const counted = door.meter.waits()
   // a key that is revoked while it waits must not be handed a job any more
@@ -275,7 +280,7 @@ async function claim(
   }, keyFreshMs)
   try {
     const signal = AbortSignal.any([given.signal, unwelcome.signal])
-    const attempts = await hf.remote.claim(params.id, { ...body, signal }, scopeOf(caller))
+    const attempts = await hf.remote.claim(id, { ...body, signal }, scopeOf(caller))
     if (unwelcome.signal.aborted && attempts.length === 0) throw keyRefused()
     return json(200, { attempts })
   } finally {

@@ -138,7 +138,7 @@ async function prepared(
   if (key !== undefined && idempotency !== undefined)
     throw new HoldfastError('request_invalid', 'Send an Idempotency-Key or a `key` in the body, not both.')
   const covers = { ...options, ...(runAt === undefined ? {} : { runAt }), ...(count === undefined ? {} : { count }) }
-  const chosen: SubmitOptions = {
+  const chosen: SubmitOptions & { tenant: string } = {
     ...(options as SubmitOptions),
     tenant: ownerOf(given.caller, body),
     ...(runAt === undefined ? {} : { runAt: new Date(runAt) }),
@@ -148,5 +148,5 @@ async function prepared(
       : { key: idempotency, ...(Object.keys(covers).length > 0 ? { keyCovers: covers } : {}) }),
     ...(isTraceparent(trace) ? { traceparent: trace } : {}),
   }
-  return [await given.door.kinds.named(kind), chosen] as const
+  return [await given.door.kinds.named(kind, chosen.tenant), chosen] as const
 }
