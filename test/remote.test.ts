@@ -212,7 +212,11 @@ test('a session of a tenant never gets the job of another, nor learns of it', as
   expect(lost.map(({ reason }) => reason)).toEqual(['lease_lost'])
   expect(await query('select from holdfast.refusal')).toEqual([])
   // what all others submit by does not change with what one tenant says
-  expect(await hf.kinds()).toMatchObject([{ name: 'extract', crashBudget: 7 }])
+  expect(await hf.kinds()).toMatchObject([
+    { name: 'extract', tenant: null, crashBudget: 7 },
+    { name: 'extract', tenant: 'acme', crashBudget: 2 },
+  ])
+  expect(await hf.kind('extract', { tenant: 'acme' })).toMatchObject({ crashBudget: 7 })
 })
 
 test('items of a fan-out are left to the workers that know how to run them', async ({ hf, query }) => {

@@ -38,7 +38,9 @@ export async function kindsOf(store: Runner, options: KindOptions): Promise<Regi
   if (after !== undefined) mustBeObject('after', after)
   const rows = await store.run(listKinds, {
     tenant: textOf('tenant', options.tenant),
-    after: after ? { tenant: textOf('tenant', after.tenant ?? '') ?? '', name: textOf('name', after.name) ?? '' } : null,
+    after: after
+      ? { tenant: textOf('tenant', after.tenant ?? '') ?? '', name: textOf('name', after.name) ?? '' }
+      : null,
     limit: limitOf(limit, 1000),
   })
   return rows.map(kindOfRow)

@@ -21,7 +21,8 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
   },
   {
     matches: /^session\.end_owned$/,
-    because: 'A person sends it by revoking a key. If it gets lost, session.end_keyless, which is tried, does the same.',
+    because:
+      'A person sends it by revoking a key. If it gets lost, session.end_keyless, which is tried, does the same.',
   },
   { matches: /^(queue\.resume|why\.wake)$/, because: 'A person sends it, and may send it again: nothing follows it.' },
   {

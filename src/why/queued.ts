@@ -33,9 +33,7 @@ function lastSeen(c: JobCase): string {
   const { workers, kind } = c.facts
   const seen = [workers?.lastSeenAt, kind?.seenAt].filter((one) => one != null).sort()
   const latest = seen.at(-1)
-  return latest
-    ? `last seen ${ago(c, latest)}`
-    : `none was seen in the last ${lengthWords(c.config.kindRetentionMs)}`
+  return latest ? `last seen ${ago(c, latest)}` : `none was seen in the last ${lengthWords(c.config.kindRetentionMs)}`
 }
 
 /** Whose rule sent it to its queue, if the workers of its tenant wait for it in another. */

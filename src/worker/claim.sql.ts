@@ -189,7 +189,4 @@ export const writeKinds = (p: Kinds, condition: Sql) => sql`
   set queue = excluded.queue, priority = excluded.priority, crash_budget = excluded.crash_budget, stages = excluded.stages, seen_at = now()`
 
 /** Makes the kinds known that this program can run. */
-export const registerKinds = statement<never>()(
-  'kind.register',
-  (p: Kinds) => writeKinds(p, raw('true')),
-)
+export const registerKinds = statement<never>()('kind.register', (p: Kinds) => writeKinds(p, raw('true')))

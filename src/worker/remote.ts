@@ -16,14 +16,7 @@ import { fenceOf } from './attempt.ts'
 import { unheldAttempts } from './claim.sql.ts'
 import { endOwned, findRemote, forgottenAttempts, lostByRemote, type RemoteRow } from './remote.sql.ts'
 import { makeRemoteClaimer, type RemoteAttempt } from './remote-claim.ts'
-import {
-  entriesOf,
-  longestWaitMs,
-  mostAtOnce,
-  type RemoteOutcome,
-  type RemoteReport,
-  wholeOf,
-} from './remote-given.ts'
+import { entriesOf, longestWaitMs, mostAtOnce, type RemoteOutcome, type RemoteReport, wholeOf } from './remote-given.ts'
 import type { RemoteKind } from './remote-kinds.ts'
 import { makeOpener } from './remote-open.ts'
 import { checkReports, writeReports } from './remote-report.ts'

@@ -47,7 +47,13 @@ export const kindOperations = [
   }),
 ]
 
-async function list({ hf, door, caller, request, query: asked }: Given<unknown, z.output<typeof query>>): Promise<Reply> {
+async function list({
+  hf,
+  door,
+  caller,
+  request,
+  query: asked,
+}: Given<unknown, z.output<typeof query>>): Promise<Reply> {
   const most = asked.limit ?? 1000
   const place = await placeIn(door.seal, 'kinds', asked.cursor)
   const kinds = await hf.kinds({

@@ -59,7 +59,8 @@ const newSession = z
 const openedSession = z
   .object({
     id: z.string().openapi({
-      description: 'For the path of its requests. With a key for all tenants, the number of the session; else a text that means nothing.',
+      description:
+        'For the path of its requests. With a key for all tenants, the number of the session; else a text that means nothing.',
     }),
     leaseMs: z.number().int(),
     heartbeatMs: z.number().int().openapi({ description: 'How often to send a heartbeat.' }),
@@ -196,7 +197,14 @@ export const remoteOperations = [
     },
     problems: lost,
     handle: async ({ hf, caller, body, ...given }) =>
-      json(200, await hf.remote.beat(await readSessionId({ caller, ...given }), { held: body.held as Fence[] }, scopeOf(caller))),
+      json(
+        200,
+        await hf.remote.beat(
+          await readSessionId({ caller, ...given }),
+          { held: body.held as Fence[] },
+          scopeOf(caller),
+        ),
+      ),
   }),
   operation({
     id: 'reportProgress',
@@ -212,7 +220,13 @@ export const remoteOperations = [
     answers: { 200: { about: 'What became of each.', schema: written } },
     problems: ['session_not_found', 'option_invalid'],
     handle: async ({ hf, caller, body, ...given }) =>
-      json(200, beside(body.reports, await hf.remote.progress(await readSessionId({ caller, ...given }), body.reports, scopeOf(caller)))),
+      json(
+        200,
+        beside(
+          body.reports,
+          await hf.remote.progress(await readSessionId({ caller, ...given }), body.reports, scopeOf(caller)),
+        ),
+      ),
   }),
   operation({
     id: 'settleAttempts',
@@ -229,7 +243,13 @@ export const remoteOperations = [
     answers: { 200: { about: 'What became of each.', schema: settled } },
     problems: ['session_not_found', 'option_invalid'],
     handle: async ({ hf, caller, body, ...given }) =>
-      json(200, beside(body.outcomes, await hf.remote.settle(await readSessionId({ caller, ...given }), body.outcomes, scopeOf(caller)))),
+      json(
+        200,
+        beside(
+          body.outcomes,
+          await hf.remote.settle(await readSessionId({ caller, ...given }), body.outcomes, scopeOf(caller)),
+        ),
+      ),
   }),
   operation({
     id: 'releaseAttempts',
@@ -245,7 +265,13 @@ export const remoteOperations = [
     answers: { 200: { about: 'What became of each.', schema: settled } },
     problems: ['session_not_found'],
     handle: async ({ hf, caller, body, ...given }) =>
-      json(200, beside(body.attempts, await hf.remote.release(await readSessionId({ caller, ...given }), body.attempts as Fence[], scopeOf(caller)))),
+      json(
+        200,
+        beside(
+          body.attempts,
+          await hf.remote.release(await readSessionId({ caller, ...given }), body.attempts as Fence[], scopeOf(caller)),
+        ),
+      ),
   }),
   operation({
     id: 'closeSession',
