@@ -198,14 +198,13 @@ function textOf({ method, target, headers, body }: WireRequest): string {
 function plain(answer: WireAnswer | null, asked: Belongings): unknown {
   if (!answer) return null
   const { 'x-request-id': requestId = 'none', date: _, 'content-length': __, ...headers } = answer.headers
-  const sessions = asked.sessions.map((id) => `session ${id}`)
-  const ids = [...idsOf(asked), ...sessions, requestId]
+  const ids = [...idsOf(asked), requestId]
   const same = (text: string) => ids.reduce((left, id) => left.replaceAll(id, 'ID'), text)
   return [answer.status, same(answer.body), same(JSON.stringify(headers))]
 }
 
 /** Opens sessions with the key of a tenant, where there is an operation for it. */
-async function sessionsOf({ key }: Belongings): Promise<number[]> {
+async function sessionsOf({ key }: Belongings): Promise<string[]> {
   const spot = spots.find(({ one }) => one.operationId === 'openSession')
   if (!spot) return []
   const requests = fc.sample(requestsTo(document, spot as Spot, poolOf([world.mine], world.hookUrl), key).fitting, {

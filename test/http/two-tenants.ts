@@ -50,7 +50,7 @@ export interface Belongings {
   deliveries: string[]
   keys: string[]
   /** Those that its key has opened over HTTP. */
-  sessions: number[]
+  sessions: string[]
   /** Cursors and ids of events, by the path of their list. */
   places: Record<string, string[]>
 }
@@ -180,6 +180,7 @@ async function placesOf(port: number, { key, jobs }: Belongings): Promise<Record
     '/v1/events',
     '/v1/webhooks',
     '/v1/deliveries',
+    '/v1/kinds',
     '/v1/jobs/{id}/timeline',
     '/v1/jobs/{id}/items',
   ]
@@ -239,7 +240,7 @@ export function poolOf(all: readonly Belongings[], url: string): Pool {
     webhook: each('webhooks'),
     delivery: each('deliveries'),
     apiKey: each('keys'),
-    session: [...first.sessions, ...all.flatMap((one) => one.sessions), 999_999],
+    session: [...first.sessions, ...all.flatMap((one) => one.sessions), 'AAAA', '999999'],
     kind: ['echo', 'broken', 'spread', 'idle', 'idle', 'nobody'],
     // kinds that remote workers bring
     name: ['echo', 'idle', 'remote'],
@@ -263,12 +264,12 @@ export function nobodys({ places, ...one }: Belongings): Belongings {
     webhooks: other(one.webhooks),
     deliveries: other(one.deliveries),
     keys: other(one.keys),
-    sessions: one.sessions.map(() => 999_999),
+    sessions: reversed(one.sessions),
     places: Object.fromEntries(Object.entries(places).map(([list, all]) => [list, reversed(all)])),
   }
 }
 
 /** Every id of what a tenant has, and every place that it was told. */
-export function idsOf({ jobs, webhooks, deliveries, keys, places }: Belongings): string[] {
-  return [...jobs, ...webhooks, ...deliveries, ...keys, ...Object.values(places).flat()]
+export function idsOf({ jobs, webhooks, deliveries, keys, sessions, places }: Belongings): string[] {
+  return [...jobs, ...webhooks, ...deliveries, ...keys, ...sessions, ...Object.values(places).flat()]
 }
