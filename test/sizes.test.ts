@@ -94,3 +94,24 @@ test('a tenant has only so many bytes under way, and other tenants are not affec
   expect((await slow).status).toBe(202)
   expect(await again(second.key)).toBe(202)
 })
+
+test('what came in a large body is stored as it was sent, and a key knows it again in any order', async ({
+  open,
+  serve,
+}) => {
+  const hf = await open({ jobs: [noop] })
+  const { call } = await serve(hf, { jobs: [noop] })
+  const long = 'x'.repeat(70_000)
+  const send = async (input: string) => {
+    const told = await call('/v1/jobs', text(`{"kind":"noop","key":"k","input":${input}, "meta":{"a": 1.50}}`))
+    return [told.status, (await told.json()) as { id?: string; code?: string }] as const
+  }
+  const [status, { id }] = await send(`{"b":[1.0,{"d":"\\u00e9"}],"a":"${long}"}`)
+  expect(status).toBe(202)
+  expect(await hf.get(id as string)).toMatchObject({ input: { a: long, b: [1, { d: 'é' }] }, meta: { a: 1.5 } })
+  expect((await send(`{"a":"${long}","b":[1,{"d":"é"}]}`))[1].id).toBe(id)
+  expect((await hf.submit(noop, { b: [1, { d: 'é' }], a: long } as never, { key: 'k' })).id).toBe(id)
+  expect((await send(`{"a":"${long}","b":[2,{"d":"é"}]}`))[1].code).toBe('key_conflict')
+  for (const bad of ['"\\u0000"', '["\\ud800"]', `${'['.repeat(210)}${']'.repeat(210)}`])
+    expect((await send(`{"a":"${long}","b":${bad}}`))[1].code).toBe('not_storable')
+})

@@ -1,4 +1,4 @@
-import { type NotStorable, unsafeKey, unsafeKeyProblem } from './storable.ts'
+import { type NotStorable, textProblem, unsafeKey, unsafeKeyProblem } from './refusal.ts'
 
 /**
  * JSON from outside, read without loss. JSON.parse rounds integers beyond 2^53 without a word, and keeps a `__proto__` that later copies drop: both are refused
@@ -13,8 +13,26 @@ export class InexactJson extends Error {
   }
 }
 
-/** Deeper than what can be stored, for the levels around it. */
-const deepest = 256
+/** Texts of a value that came from outside, so that nobody has to make them again. */
+export interface Parts {
+  /** Its JSON, as it came. All of it can be stored. */
+  json: string
+  canonical?: string
+}
+
+const parts = new WeakMap<object, Parts>()
+
+/** The texts of a value that was read in steps and stood in a field that is stored; undefined for any other. */
+export function partsOf(value: unknown): Parts | undefined {
+  return typeof value === 'object' && value !== null ? parts.get(value) : undefined
+}
+
+/** Fields whose values are stored as they came, near the top of a body. */
+const storedFields = new Set(['input', 'output', 'meta'])
+const deepestStored = 3
+
+/** What can be stored, and the levels around it. */
+const deepest = 200 + deepestStored
 const valuesPerStep = 256
 
 /** Text without any of this is read by JSON.parse, which is several times as fast. The escapes are those of letters in `__proto__`. */
@@ -44,6 +62,8 @@ interface Frame {
   holder: unknown[] | Record<string, unknown>
   /** The field that is read; null in a list. */
   key: string | null
+  /** Where its text begins, if that is kept. */
+  from: number
 }
 
 class Reader {
@@ -61,7 +81,8 @@ class Reader {
   readValue(): { value: unknown } | undefined {
     const next = this.#peek()
     if (next !== '[' && next !== '{') return this.#place(this.#readScalar(next))
-    const frame: Frame = next === '[' ? { holder: [], key: null } : { holder: {}, key: '' }
+    const from = this.#isStored() ? this.#at : -1
+    const frame: Frame = next === '[' ? { holder: [], key: null, from } : { holder: {}, key: '', from }
     this.#at += 1
     if (this.#peek() === endOf(frame)) {
       this.#at += 1
@@ -90,7 +111,13 @@ class Reader {
       if (next !== endOf(frame)) throw new SyntaxError('A comma or an end is missing.')
       this.#open.pop()
       value = frame.holder
+      if (frame.from >= 0) parts.set(frame.holder, { json: this.#text.slice(frame.from, this.#at) })
     }
+  }
+
+  #isStored(): boolean {
+    const above = this.#open.length <= deepestStored ? this.#open.at(-1)?.key : undefined
+    return typeof above === 'string' && storedFields.has(above)
   }
 
   #finish(value: unknown): { value: unknown } {
@@ -126,7 +153,11 @@ class Reader {
     if (end < 0) throw new SyntaxError('A text does not end.')
     this.#at = end + 1
     const inner = this.#text.slice(from + 1, end)
-    return needsParsing.test(inner) ? JSON.parse(`"${inner}"`) : inner
+    if (!needsParsing.test(inner)) return inner
+    const text: string = JSON.parse(`"${inner}"`)
+    const problem = textProblem(text)
+    if (problem) throw this.#refusal(problem)
+    return text
   }
 
   #isEscaped(quote: number): boolean {

@@ -17,6 +17,7 @@ const refused: [what: string, value: unknown, path: string, problem: RegExp][] =
   ['a NUL in a key', { 'x\0y': 1 }, 'input, key "x\\u0000y"', /NUL/],
   ['a lone surrogate', ['\ud800'], 'input[0]', /surrogate/],
   ['a lone surrogate in a key', { '\udfff': 1 }, 'input, key "\\udfff"', /surrogate/],
+  ['a field called __proto__', JSON.parse('{"a":{"__proto__":1}}'), 'input.a, key "__proto__"', /prototype/],
   ['a Map', { a: new Map() }, 'input.a', /Map/],
   ['a Set', new Set([1]), 'input', /Set/],
   ['an instance of a class', { a: new (class Point {})() }, 'input.a', /Point/],
@@ -61,7 +62,7 @@ test('whatever JSON can hold comes back as it was', () => {
     fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
       const encoded = encodeStorable(value, 'input')
       if ('json' in encoded) expect(JSON.parse(encoded.json)).toEqual(JSON.parse(JSON.stringify(value)))
-      else expect(encoded.problem).toMatch(/NUL|surrogate/)
+      else expect(encoded.problem).toMatch(/NUL|surrogate|prototype/)
     }),
   )
 })

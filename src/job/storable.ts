@@ -1,11 +1,10 @@
-/** What can't be stored, where it stands, and what to do about it. */
-export interface NotStorable {
-  path: string
-  problem: string
-}
+import { partsOf } from './exact-json.ts'
+import { type NotStorable, textProblem, unsafeKey, unsafeKeyProblem } from './refusal.ts'
 
 /** The JSON text of a value, or the first thing in it that JSON in Postgres can't hold without loss. */
 export function encodeStorable(value: unknown, name: string): { json: string } | NotStorable {
+  const known = partsOf(value)
+  if (known) return { json: known.json }
   const found = findProblem(value, [])
   if (found) return { path: name + found.path, problem: found.problem }
   // undefined inside goes as it does in JSON: a field is left out, an element of a list is null
@@ -15,18 +14,12 @@ export function encodeStorable(value: unknown, name: string): { json: string } |
 
 const deepest = 200
 
-/** A key that JavaScript takes for the prototype: whoever copies the object loses it. */
-export const unsafeKey = '__proto__'
-
-/** Why a field of that name is refused. */
-export const unsafeKeyProblem = 'is a name that JavaScript reserves for the prototype of an object; rename it'
-
 // Paths are put together on the way back from a problem: for each of a million good values they would cost more than the check.
 
 function findProblem(value: unknown, above: object[]): NotStorable | undefined {
   switch (typeof value) {
     case 'string':
-      return textProblem(value)
+      return at('', textProblem(value))
     case 'number':
       return Number.isFinite(value) ? undefined : { path: '', problem: `is ${value}; use null or a string instead` }
     case 'boolean':
@@ -39,15 +32,8 @@ function findProblem(value: unknown, above: object[]): NotStorable | undefined {
   }
 }
 
-function textProblem(text: string): NotStorable | undefined {
-  if (text.includes('\0'))
-    return { path: '', problem: 'holds a NUL character (\\u0000), which Postgres refuses; remove it' }
-  if (!text.isWellFormed())
-    return {
-      path: '',
-      problem: 'holds a lone surrogate, which is no valid text; repair it (String.prototype.toWellFormed)',
-    }
-  return undefined
+function at(path: string, problem: string | undefined): NotStorable | undefined {
+  return problem === undefined ? undefined : { path, problem }
 }
 
 function objectProblem(value: object, above: object[]): NotStorable | undefined {
@@ -81,8 +67,8 @@ function listProblem(list: unknown[], above: object[]): NotStorable | undefined 
 
 function fieldProblem(fields: Record<string, unknown>, above: object[]): NotStorable | undefined {
   for (const key of Object.keys(fields)) {
-    const badKey = key === unsafeKey ? { problem: unsafeKeyProblem } : textProblem(key)
-    if (badKey) return { path: `, key ${JSON.stringify(key)}`, problem: badKey.problem }
+    const badKey = key === unsafeKey ? unsafeKeyProblem : textProblem(key)
+    if (badKey) return at(`, key ${JSON.stringify(key)}`, badKey)
     const found = findProblem(fields[key], above)
     if (found) return { path: `.${key}${found.path}`, problem: found.problem }
   }

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import { canonical } from '../job/canonical.ts'
 import { type AnyJob, isName, isPriority } from '../job/define.ts'
+import { partsOf } from '../job/exact-json.ts'
 import { freshJobId, type JobId } from '../job/id.ts'
 import { encodeStorable } from '../job/storable.ts'
 import { isTraceparent } from '../trace/trace.ts'
@@ -115,7 +117,10 @@ function prepareChecked(
     delayMs: options.delayMs ?? 0,
     runAt: options.runAt ?? null,
     key: options.key ?? null,
-    fingerprint: options.key === undefined ? null : fingerprintOf(job.kind, json, options.keyCovers),
+    fingerprint:
+      options.key === undefined
+        ? null
+        : fingerprintOf(job.kind, partsOf(input) ? input : JSON.parse(json), options.keyCovers),
     input: json,
     inputBytes: bytes,
     meta: metaOf(config, options.meta),
@@ -184,20 +189,7 @@ function refuse(rule: string, value: unknown): never {
   throw new HoldfastError('option_invalid', `The option ${rule}, not ${JSON.stringify(value) ?? String(value)}.`)
 }
 
-function fingerprintOf(kind: string, json: string, covers: unknown): string {
+function fingerprintOf(kind: string, input: unknown, covers: unknown): string {
   const also = covers === undefined ? '' : `\n${canonical(JSON.parse(encode(covers, 'keyCovers')))}`
-  return createHash('sha256')
-    .update(kind)
-    .update('\n')
-    .update(canonical(JSON.parse(json)))
-    .update(also)
-    .digest('base64')
-}
-
-/** The same text for equal values, in whatever order their keys were written. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
-  return `{${entries.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(',')}}`
+  return createHash('sha256').update(kind).update('\n').update(canonical(input)).update(also).digest('base64')
 }

@@ -32,6 +32,8 @@ export interface Submitter {
   idle(): Promise<void>
 }
 
+const heavyBytes = 65_536
+
 /** Makes a submitter on a store. */
 export function makeSubmitter(store: Store, batchSize: number): Submitter {
   const single: Group<PreparedJob, Submitted | HoldfastError> = group({
@@ -40,9 +42,15 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
     weightOf,
     write: (jobs) => writeApart(store, jobs),
   })
+  // one after the other and apart: whoever submits little must not wait for a statement that carries somebody's megabytes
+  const heavy: Group<PreparedJob, Submitted | HoldfastError> = group({
+    most: 1,
+    lanes: 1,
+    write: (jobs) => writeApart(store, jobs),
+  })
   return {
     async submit(job) {
-      const answer = await single.add(job)
+      const answer = await (job.inputBytes > heavyBytes ? heavy : single).add(job)
       if (answer instanceof HoldfastError) throw answer
       return answer
     },
@@ -54,7 +62,7 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
       const written = await submitPiped(store, count, batchSize, (from, to) => ordered.slice(from, to))
       return inOrderOf(jobs, ordered, written as Submitted[])
     },
-    idle: () => single.idle(),
+    idle: async () => void (await Promise.all([single.idle(), heavy.idle()])),
   }
 }
 

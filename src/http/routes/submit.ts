@@ -1,7 +1,10 @@
+import { setImmediate as immediate } from 'node:timers/promises'
 import { HoldfastError } from '../../errors/errors.ts'
+import { canonicalSteps } from '../../job/canonical.ts'
+import { partsOf } from '../../job/exact-json.ts'
 import type { SubmitOptions } from '../../submit/prepare.ts'
 import { isTraceparent } from '../../trace/trace.ts'
-import { type Caller, mayDo, tenantFor } from '../caller.ts'
+import { accountOf, type Caller, mayDo, tenantFor } from '../caller.ts'
 import { type Given, json, operation } from '../operation.ts'
 import { jobWhole, newJob, newJobs, showJob, submitted } from '../schemas/job.ts'
 import { text } from '../schemas/words.ts'
@@ -35,6 +38,9 @@ const problems = [
 ] as const
 
 type NewJob = z.output<typeof newJob>
+
+/** After so many jobs of a batch, others have a turn. */
+const jobsPerTurn = 250
 
 /** Submitting: one job, or many. */
 export const submitOperations = [
@@ -107,6 +113,7 @@ export const submitOperations = [
           index === 0 && key ? body.jobs.length : undefined,
         )
         all.push({ ...options, job, input: one.input })
+        if (index % jobsPerTurn === 0) await immediate()
       }
       const handles = await hf.submitMixed(all)
       const jobs = handles.map(({ id }, index) => {
@@ -148,5 +155,8 @@ async function prepared(
       : { key: idempotency, ...(Object.keys(covers).length > 0 ? { keyCovers: covers } : {}) }),
     ...(isTraceparent(trace) ? { traceparent: trace } : {}),
   }
+  // what a key is compared by is made of the whole input
+  if (chosen.key !== undefined && partsOf(body.input))
+    await given.door.slices.run(accountOf(given.caller), canonicalSteps(body.input))
   return [await given.door.kinds.named(kind, chosen.tenant), chosen] as const
 }
