@@ -111,6 +111,7 @@ test('what came in a large body is stored as it was sent, and a key knows it aga
   expect(await hf.get(id as string)).toMatchObject({ input: { a: long, b: [1, { d: 'é' }] }, meta: { a: 1.5 } })
   expect((await send(`{"a":"${long}","b":[1,{"d":"é"}]}`))[1].id).toBe(id)
   expect((await hf.submit(noop, { b: [1, { d: 'é' }], a: long } as never, { key: 'k' })).id).toBe(id)
+  expect((await send(`{"a":"${long}",\r\n\t"b":[1,\n{"d":"é"}]}`))[1].id).toBe(id)
   expect((await send(`{"a":"${long}","b":[2,{"d":"é"}]}`))[1].code).toBe('key_conflict')
   for (const bad of ['"\\u0000"', '["\\ud800"]', `${'['.repeat(210)}${']'.repeat(210)}`])
     expect((await send(`{"a":"${long}","b":${bad}}`))[1].code).toBe('not_storable')

@@ -10,7 +10,16 @@ export function plainList(values: readonly (string | number | boolean)[]): strin
 
 /** A list of texts; null stands for one that is missing. */
 export function textList(values: readonly (string | null)[]): string {
-  return `{${values.map((value) => (value === null ? 'NULL' : `"${value.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
+  return `{${values.map((value) => (value === null ? 'NULL' : quoted(value))).join(',')}}`
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: those that JSON writes in a way of its own
+const controls = /[\u0000-\u001f]/
+
+/** JSON quotes a text as lists do, unless it holds controls or half a character, and many times as fast as a replacement. */
+function quoted(text: string): string {
+  if (!controls.test(text) && text.isWellFormed()) return JSON.stringify(text)
+  return `"${text.replace(/["\\]/g, '\\$&')}"`
 }
 
 /** A list that is empty if all of it is missing: `unnest` fills up what is shorter than the longest of its lists. */
