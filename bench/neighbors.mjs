@@ -2,6 +2,7 @@
 // quiet and under attack in the same run; more than twice the quiet figure, a failed request or a server that ended is a failure. Everything is on loopback.
 // Usage: npm run bench:neighbors [-- --only kinds,big-bodies --seconds 5 --rounds 2 --json]
 import { readdir } from 'node:fs/promises'
+import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { startAttacker } from './neighbors/support/attacker.mjs'
 import { openNeighbor } from './neighbors/support/neighbor.mjs'
@@ -23,6 +24,8 @@ const names = flags.only?.split(',') ?? files
 const unknown = names.find((name) => !files.includes(name))
 if (unknown) throw new Error(`There is no attack ${unknown}; there are ${files.join(', ')}.`)
 
+if (loadavg()[0] > availableParallelism() / 2)
+  tell(`This machine is busy (load ${loadavg()[0].toFixed(1)}): the figures say little. Run this on an idle one.`)
 const ground = await openGround()
 const results = []
 try {

@@ -4,6 +4,7 @@ import { submittable, unknownKind } from '../engine/kinds.ts'
 import type { Log } from '../engine/log.ts'
 import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
+import type { FairGate } from './fair-gate.ts'
 import type { Keyring } from './keyring.ts'
 import type { Limits } from './limits.ts'
 import type { Live } from './live.ts'
@@ -18,6 +19,8 @@ export interface Door {
   limits: Limits
   /** Where long work is done a little at a time. */
   slices: Slices
+  /** Where long work in the database waits for its turn. */
+  gate: FairGate
   meter: HttpMeter
   live: Live
   seal: Seal

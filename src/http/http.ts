@@ -18,6 +18,7 @@ import { check } from './check.ts'
 import { corsOf } from './cors.ts'
 import { apiDocument } from './document.ts'
 import { type Door, makeKinds } from './door.ts'
+import { FairGate } from './fair-gate.ts'
 import { makeKeyring } from './keyring.ts'
 import { makeLimits } from './limits.ts'
 import { makeLive } from './live.ts'
@@ -61,11 +62,14 @@ interface Target {
 export function makeHttp(options: HttpOptions): Http {
   const { engine, config, log, jobs = [], needsKey = true } = options
   const stopping = new AbortController()
+  /** Requests that are not answered yet. */
+  let underWay = 0
   const door: Door = {
     engine,
     keyring: makeKeyring(() => engine().keys, needsKey),
     limits: makeLimits({ perSecond: config.httpRate, waits: config.httpWaits, bodyBytes: config.httpBodyBytes }),
-    slices: new Slices(),
+    slices: new Slices(() => underWay - door.limits.waiting() > door.slices.size),
+    gate: new FairGate(mostLarge),
     meter: makeHttpMeter(),
     live: makeLive(engine, (error) => log.warn({ err: error }, 'the live view could not read; it goes on')),
     seal: makeSeal(() => engine().keys.doorSecret()),
@@ -77,7 +81,10 @@ export function makeHttp(options: HttpOptions): Http {
   const cors = corsOf(config.httpOrigins)
 
   async function handle(request: Ask): Promise<Reply> {
+    underWay += 1
+    // never throws
     const reply = await answer(door, request, find(request.method, pathOf(request)))
+    underWay -= 1
     return cors(request, reply)
   }
 
@@ -101,6 +108,8 @@ export function makeHttp(options: HttpOptions): Http {
 }
 
 const lastWordsMs = 2_000
+/** Fewer than a server has connections to its database, or batches would keep all others waiting. */
+const mostLarge = 2
 
 function pathOf({ url }: Ask): string {
   const from = url.indexOf('/', 8)

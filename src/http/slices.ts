@@ -1,10 +1,22 @@
 /**
  * Long work of requests, done a little at a time. One slice runs in each turn of the event loop, and the owners take turns, so a large body costs its neighbors
- * a slice and not its whole time, however many its owner sends.
+ * a slice and not its whole time, however many its owner sends. A request takes several turns of the loop: while others are under way, slices pause in between.
  */
 export class Slices {
   readonly #queues = new Map<string, Work[]>()
+  readonly #areOthersUnderWay: () => boolean
   #isRunning = false
+
+  constructor(areOthersUnderWay: () => boolean = () => false) {
+    this.#areOthersUnderWay = areOthersUnderWay
+  }
+
+  /** How much work is waiting or under way. */
+  get size(): number {
+    let count = 0
+    for (const queue of this.#queues.values()) count += queue.length
+    return count
+  }
 
   /** Runs the steps to their end, and answers what they return. Those of one owner run one after the other. */
   run<T>(owner: string, steps: Generator<undefined, T>): Promise<T> {
@@ -30,7 +42,8 @@ export class Slices {
     this.#queues.delete(owner)
     if (isDone(queue[0] as Work)) queue.shift()
     if (queue.length > 0) this.#queues.set(owner, queue)
-    setImmediate(() => this.#turn())
+    if (this.#areOthersUnderWay()) setTimeout(() => this.#turn(), pauseMs)
+    else setImmediate(() => this.#turn())
   }
 }
 
@@ -41,6 +54,7 @@ interface Work {
 }
 
 const sliceMs = 2
+const pauseMs = 8
 
 /** Works for a slice; answers whether that was the last one. */
 function isDone({ steps, resolve, reject }: Work): boolean {

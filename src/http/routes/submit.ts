@@ -101,7 +101,7 @@ export const submitOperations = [
     async handle(given) {
       const { headers, body, caller, hf } = given
       const key = headers['idempotency-key']
-      const all = []
+      const all: Parameters<typeof hf.submitMixed>[0][number][] = []
       for (const [index, one] of body.jobs.entries()) {
         // each has its own key, and all are bound to the whole batch, so that another batch with the same key is refused as a whole
         const own = key === undefined ? undefined : `${key}#${index}`
@@ -115,7 +115,7 @@ export const submitOperations = [
         all.push({ ...options, job, input: one.input })
         if (index % jobsPerTurn === 0) await immediate()
       }
-      const handles = await hf.submitMixed(all)
+      const handles = await given.door.gate.run(accountOf(caller), () => hf.submitMixed(all))
       const jobs = handles.map(({ id }, index) => {
         const one = body.jobs[index] as NewJob
         return { id, kind: one.kind, tenant: ownerOf(caller, one), url: `/v1/jobs/${id}` }
