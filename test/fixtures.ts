@@ -26,7 +26,14 @@ export interface Fixtures {
 }
 
 /** Settings under which nothing takes long. */
-export const quick = { logLevel: 'silent', backoffBaseMs: 10, pollMs: 200, drainMs: 5_000, readerBeatMs: 50 } as const
+export const quick = {
+  logLevel: 'silent',
+  backoffBaseMs: 10,
+  pollMs: 200,
+  drainMs: 5_000,
+  readerBeatMs: 50,
+  httpDrainMs: 0,
+} as const
 
 /** A test with a database of its own. */
 export const test = base.extend<Fixtures>({

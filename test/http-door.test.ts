@@ -209,7 +209,7 @@ test('without keys only this machine is let in, by its own name and from no fore
   expect(evil).toContain('403')
   expect(evil).toContain('host_refused')
   expect((await call('/v1/jobs', { headers: { origin: 'https://evil.example' } })).status).toBe(403)
-  expect((await call('/v1/jobs', { headers: { origin: `http://localhost:${port}` } })).status).toBe(200)
+  expect((await call('/v1/jobs', { headers: { origin: `http://127.0.0.1:${port}` } })).status).toBe(200)
 })
 
 test('every answer is one that no page can frame, sniff at or read from elsewhere', async ({ open, serve }) => {

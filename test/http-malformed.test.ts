@@ -1,22 +1,7 @@
 import { createConnection } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { expect, onTestFinished, test } from 'vitest'
-import { readConfig } from '#holdfast/config/config'
-import { makeLog } from '#holdfast/engine/log'
-import { notYet } from '#holdfast/http/door'
-import { makeHttpServer } from '#holdfast/http/server'
-
-/** A server without a database, which is enough for what is refused before anything is looked up. */
-async function serving(settings: { httpHeaderMs?: number; httpBodyMs?: number } = {}): Promise<number> {
-  const config = readConfig({ httpPort: 0, ...settings }, {})
-  const engine = () => {
-    throw notYet('not_running')
-  }
-  const server = makeHttpServer({ engine, config, log: makeLog('silent') })
-  await server.start()
-  onTestFinished(() => server.stop())
-  return Number(new URL(server.url()).port)
-}
+import { expect, test } from 'vitest'
+import { bareServer } from './http/bare.ts'
 
 /** Sends bytes and reads until the server hangs up. */
 async function say(port: number, bytes: string): Promise<string> {
@@ -37,9 +22,11 @@ test.for([
   ],
   ['a host that is none', 'GET / HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', 400, 'header_invalid'],
   ['a path that is none', 'GET //\\ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400, 'header_invalid'],
+  ['a request without a host', 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'header_invalid'],
+  ['a request for a proxy', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', 405, 'method_not_allowed'],
   ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 'headers_too_large'],
 ] as const)('%s is refused with a problem', async ([, bytes, status, code]) => {
-  const answer = await say(await serving(), bytes)
+  const answer = await say((await bareServer()).port, bytes)
   expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .+\r\n`))
   expect(answer).toContain('content-type: application/problem+json')
   expect(answer).toContain('x-content-type-options: nosniff')
@@ -49,12 +36,19 @@ test.for([
 })
 
 test('a client that sends its headers drop by drop is told that it was too slow', async () => {
-  const answer = await say(await serving({ httpHeaderMs: 100 }), 'GET / HTTP/1.1\r\nHost: x\r\n')
+  const answer = await say((await bareServer({ httpHeaderMs: 100 })).port, 'GET / HTTP/1.1\r\nHost: x\r\n')
   expect(answer).toMatch(/^HTTP\/1\.1 408 /)
   expect(answer).toContain('"code":"request_slow"')
 })
 
 test('an expectation that nobody knows is passed over', async () => {
-  const answer = await say(await serving(), 'GET / HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\nConnection: close\r\n\r\n')
+  const answer = await say(
+    (await bareServer()).port,
+    'GET / HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\nConnection: close\r\n\r\n',
+  )
   expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+test('a client of HTTP/1.0 needs no Host header', async () => {
+  expect(await say((await bareServer()).port, 'GET / HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /)
 })

@@ -34,8 +34,8 @@ export function addServe(program: Command): void {
   )
 }
 
-// what waits for a database that does not answer cannot be waited for
-const longestStopMs = 8_000
+// what waits for a database that does not answer cannot be waited for; with the default drain, still within the ten seconds of `docker stop`
+const longestStopMs = 7_000
 
 async function serve(module: string | undefined, flags: Record<string, unknown>): Promise<void> {
   const config = configOf(flags)
@@ -69,7 +69,7 @@ async function serve(module: string | undefined, flags: Record<string, unknown>)
   await ending.asked
   complain('Stopping: requests that wait are answered, streams are ended.')
   await health.stop()
-  const isWhole = await within(longestStopMs, serving.stop())
+  const isWhole = await within(config.httpDrainMs + longestStopMs, serving.stop())
   complain(
     isWhole
       ? 'Stopped.'

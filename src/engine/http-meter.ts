@@ -8,6 +8,10 @@ export interface HttpMeter {
   /** A request begins to wait, or a listener has come. Call the answer when it is over; twice-safe. */
   waits(): () => void
   listens(): () => void
+  /** A connection was opened or has closed, or was ended by the server for a reason of its own. */
+  opened(): void
+  closed(): void
+  cut(reason: string): void
   /** All that is to be collected: of the server, and of its engine; without one, that the database is not reached. */
   text(engine: { metrics(): Promise<string> } | undefined): Promise<string>
 }
@@ -34,6 +38,9 @@ export function makeHttpMeter(): HttpMeter {
     },
     waits: () => open('holdfast_http_waits'),
     listens: () => open('holdfast_http_listeners'),
+    opened: () => own.add('holdfast_http_connections'),
+    closed: () => own.add('holdfast_http_connections', {}, -1),
+    cut: (reason) => own.add('holdfast_http_cut_total', { reason }),
     async text(engine) {
       const others = engine ? [engine.metrics()] : [alone.text(), processMetrics()]
       return (await Promise.all([own.text(), ...others])).join('\n')

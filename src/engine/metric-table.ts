@@ -173,6 +173,13 @@ export const metricTable = {
     from: 'http',
   },
   holdfast_http_waits: { type: 'gauge', labels: [], help: 'HTTP requests that wait for something.', from: 'http' },
+  holdfast_http_connections: { type: 'gauge', labels: [], help: 'Open connections to the HTTP API.', from: 'http' },
+  holdfast_http_cut_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Connections that the server ended or refused: `slow`, `backlog`, `room`, `pipelined`, `refused`.',
+    from: 'http',
+  },
   holdfast_http_listeners: { type: 'gauge', labels: [], help: 'Listeners to the stream of events.', from: 'http' },
 } as const satisfies Record<string, Metric>
 

@@ -117,6 +117,8 @@ export const errorCodes = {
   header_invalid: { status: 400, meaning: 'The request is not well-formed HTTP, or one of its headers is malformed.' },
   headers_too_large: { status: 431, meaning: 'The path and the headers of the request are too long.' },
   request_slow: { status: 408, meaning: 'The request took too long to arrive.' },
+  pipeline_too_long: { status: 429, meaning: 'Too many requests were sent ahead on one connection.' },
+  connections_exhausted: { status: 503, meaning: 'The server holds as many connections as it may.' },
   internal: { status: 500, meaning: 'Something went wrong on our side.' },
   not_running: { status: 503, meaning: 'This part of Holdfast was stopped or never started.' },
 } as const satisfies Record<string, { status: number; meaning: string }>

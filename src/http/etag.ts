@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import type { Ask } from './ask.ts'
 import type { Reply } from './operation.ts'
 
-/** A JSON text with a tag that changes when it does. */
+/** JSON with a tag that changes when it does. */
 interface Tagged {
-  text: string
+  text: string | Uint8Array<ArrayBuffer>
   tag: string
 }
 
 /** A body as text with its tag, to be made once where it never changes. */
-export function taggedText(body: unknown): Tagged {
+export function taggedText(body: unknown): Tagged & { text: string } {
   const text = JSON.stringify(body)
   return { text, tag: `"${createHash('sha256').update(text).digest('base64url').slice(0, 27)}"` }
 }

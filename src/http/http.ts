@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import type { Holdfast } from '../engine/engine.ts'
-import { makeHttpMeter } from '../engine/http-meter.ts'
+import { type HttpMeter, makeHttpMeter } from '../engine/http-meter.ts'
 import type { Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
@@ -48,6 +48,8 @@ export interface Http {
   fetch(request: Request): Promise<Response>
   /** For any other. Never throws. */
   handle(request: Ask): Promise<Reply>
+  /** Counts what its server does. */
+  meter: HttpMeter
   /** Ends what waits, and the live view. */
   stop(): Promise<void>
 }
@@ -66,7 +68,7 @@ export function makeHttp(options: HttpOptions): Http {
   let underWay = 0
   const door: Door = {
     engine,
-    keyring: makeKeyring(() => engine().keys, needsKey),
+    keyring: makeKeyring(() => engine().keys, { ...config, needsKey }),
     limits: makeLimits({ perSecond: config.httpRate, waits: config.httpWaits, bodyBytes: config.httpBodyBytes }),
     slices: new Slices(() => underWay - door.limits.waiting() > door.slices.size),
     gate: new FairGate(mostLarge),
@@ -91,6 +93,7 @@ export function makeHttp(options: HttpOptions): Http {
   const noting = setInterval(() => void door.keyring.noteUses().catch(() => {}), 60_000).unref()
   return {
     handle,
+    meter: door.meter,
     async fetch(request) {
       const { status, headers, body } = await handle(askOf(request))
       if (request.method !== 'HEAD') return new Response(body, { status, headers })

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts'
 import { isKeyShaped, type Keys } from '../engine/keys.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { Ask } from './ask.ts'
@@ -14,9 +15,15 @@ export interface Keyring {
   noteUses(): Promise<void>
 }
 
-/** Makes a keyring. Without keys, whoever reaches the server on this machine is let in. */
-export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
-  const known = new KnownKeys((text) => keys().check(text))
+/** What a keyring must know. */
+export interface KeyringOptions extends Pick<Config, 'httpKeyTries' | 'httpKeyLookups' | 'httpOrigins'> {
+  /** False lets in whoever reaches the server on this machine. */
+  needsKey: boolean
+}
+
+/** Makes a keyring. */
+export function makeKeyring(keys: () => Keys, { needsKey, httpOrigins, ...limits }: KeyringOptions): Keyring {
+  const known = new KnownKeys((text) => keys().check(text), limits)
   const used = new Set<string>()
 
   return {
@@ -42,7 +49,7 @@ export function makeKeyring(keys: () => Keys, needsKey: boolean): Keyring {
           'key_missing',
           'Send an API key as "Authorization: Bearer hf_…". `holdfast keys create` makes one.',
         )
-      mustBeHere(request)
+      mustBeHere(request, httpOrigins)
       return anyoneHere
     }
     const [, text] = /^Bearer +(\S+) *$/i.exec(header) ?? []
@@ -61,16 +68,20 @@ export function keyRefused(): HoldfastError {
 const ownNames = new Set(['localhost', '127.0.0.1', '[::1]', '::1'])
 
 /**
- * A page in somebody's browser may reach this machine under a name of its own choosing, or post to it from elsewhere. Without keys only a request that names
- * this machine, and comes from no other page, is let in.
+ * A page in somebody's browser may reach this machine under a name of its own choosing, or post to it from elsewhere, be it from another port of this machine.
+ * Without keys only a request is let in that names this machine, and comes from no page but those of this server and of local origins that the settings name.
  */
-function mustBeHere(request: Ask): void {
-  const host = new URL(request.url).hostname
+function mustBeHere(request: Ask, origins: readonly string[]): void {
+  const own = new URL(request.url)
   const origin = request.headers.get('origin')
-  const isOwn = origin === null || (URL.canParse(origin) && ownNames.has(new URL(origin).hostname))
-  if (ownNames.has(host) && isOwn) return
+  const isWelcome = origin === null || origin === own.origin || (origins.includes(origin) && isLocal(origin))
+  if (ownNames.has(own.hostname) && isWelcome) return
   throw new HoldfastError(
     'host_refused',
-    'Without keys this server answers only to localhost, 127.0.0.1 and [::1], and to no page of another site. Use one of these names, or a key.',
+    'Without keys this server answers only to localhost, 127.0.0.1 and [::1], and to no page of another origin. Use one of these names or a key, or add a local origin to httpOrigins.',
   )
+}
+
+function isLocal(origin: string): boolean {
+  return URL.canParse(origin) && ownNames.has(new URL(origin).hostname)
 }

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import type { ApiKey } from '../engine/keys.ts'
-import { KnownKeys, networkOf } from './known-keys.ts'
+import { KnownKeys } from './known-keys.ts'
 
+const limits = { httpKeyTries: 20, httpKeyLookups: 4 }
 const goodKey = { id: 'good' } as ApiKey
 
 function counted() {
@@ -9,7 +10,7 @@ function counted() {
   const keys = new KnownKeys(async (text) => {
     asked.push(text)
     return text.startsWith('good') ? goodKey : null
-  })
+  }, limits)
   return { keys, asked }
 }
 
@@ -44,15 +45,19 @@ test('a false key is looked up once within two seconds, and good keys count agai
 
 test('a database that is away makes no key bad', async () => {
   let isAway = true
-  const keys = new KnownKeys(async () => (isAway ? Promise.reject(new Error('away')) : goodKey))
+  const keys = new KnownKeys(async () => (isAway ? Promise.reject(new Error('away')) : goodKey), limits)
   await expect(keys.find('good', null)).rejects.toThrow('away')
   isAway = false
   expect(await keys.find('good', null)).toBe(goodKey)
 })
 
-test('addresses of one IPv6 network count as one', () => {
-  expect(networkOf('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2::/64')
-  expect(networkOf('2001:db8::1')).toBe('2001:db8:0:0::/64')
-  expect(networkOf('::ffff:10.0.0.1')).toBe('10.0.0.1')
-  expect(networkOf('10.0.0.1')).toBe('10.0.0.1')
+test('an address that keeps look-ups waiting leaves half of them to others', async () => {
+  const waiting: ((key: null) => void)[] = []
+  const later = () => new Promise<null>((resolve) => void waiting.push(resolve))
+  const keys = new KnownKeys((text) => (text === 'good' ? Promise.resolve(goodKey) : later()), limits)
+  const flood = Array.from({ length: 10 }, (_, index) => tried(keys, `false-${index}`, '10.0.0.1'))
+  expect(await keys.find('good', '10.0.0.2')).toBe(goodKey)
+  for (const end of waiting) end(null)
+  const answers = await Promise.all(flood)
+  expect(answers.filter((answer) => answer === 'rate_limited')).toHaveLength(8)
 })

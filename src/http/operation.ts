@@ -84,7 +84,8 @@ export function isBodyOptional({ body }: Operation): boolean {
 export interface Reply {
   status: number
   headers: Record<string, string>
-  body: string | ReadableStream<Uint8Array> | null
+  /** Bytes where many answers share them. */
+  body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null
 }
 
 /** A JSON answer. */

@@ -11,8 +11,10 @@ import { json, type Reply } from './operation.ts'
 
 /** What is no operation, by its path: the document, the docs for people, and what watchmen ask for. */
 export function makePages(door: Door, document: object): Record<string, (request: Ask) => Promise<Reply>> {
-  const html = docsPage(document)
-  const tagged = taggedText(document)
+  // as bytes, which all answers share: a text would be copied for each
+  const html = Buffer.from(docsPage(document))
+  const { text, tag } = taggedText(document)
+  const tagged = { text: Buffer.from(text), tag }
   const loop = loopHeartbeat()
   const ready = shared(readyFreshMs, () => readiness(door))
   return {
@@ -38,7 +40,7 @@ export function makePages(door: Door, document: object): Record<string, (request
   }
 }
 
-function plain(type: string, body: string): Reply {
+function plain(type: string, body: NonNullable<Reply['body']>): Reply {
   return { status: 200, headers: { 'content-type': type }, body }
 }
 

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
 import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
 import type { Reply } from './operation.ts'
 import { z } from './zod.ts'
@@ -32,10 +34,13 @@ function headersOf({ code, details }: HoldfastError): Record<string, string> {
   }
 }
 
+/** Codes from 500 on whose messages are meant for the client. */
+const tellable = new Set<ErrorCode>(['not_running', 'result_timeout', 'connections_exhausted'])
+
 /** What a problem says, as JSON. What is our own fault says nothing of our inside. */
 export function problemText(error: HoldfastError, requestId: string): { status: number; body: string } {
   const { code, details, status } = error
-  const isOurs = status >= 500 && code !== 'not_running' && code !== 'result_timeout'
+  const isOurs = status >= 500 && !tellable.has(code)
   const problem = {
     type: `urn:holdfast:error:${code}`,
     title: errorCodes[code].meaning,
@@ -63,3 +68,18 @@ export const everyAnswer = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
   'cross-origin-resource-policy': 'same-origin',
 } as const
+
+/** A whole answer as bytes, for a connection on which there is no response to write to. */
+export function problemBytes(error: HoldfastError): string {
+  const requestId = randomUUID()
+  const { status, headers, body } = problemOf(error, requestId)
+  const all = {
+    ...headers,
+    'content-length': String(Buffer.byteLength(body as string)),
+    connection: 'close',
+    'x-request-id': requestId,
+    ...everyAnswer,
+  }
+  const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head.join('')}\r\n${body}`
+}

@@ -1,7 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { type AddressInfo, Server as NetServer } from 'node:net'
 import { HoldfastError } from '../errors/errors.ts'
 import type { Service } from '../service/service.ts'
+import type { Connection } from './connection.ts'
+import { Connections } from './connections.ts'
 import { type Http, type HttpOptions, makeHttp } from './http.ts'
 import { refuseMalformed, refuseTarget } from './malformed.ts'
 import { askOfNode, send } from './node.ts'
@@ -13,41 +15,49 @@ export interface HttpServer extends Service {
   url(): string
 }
 
+/** What requests that are under way get once the time for idle connections is over. */
 const graceMs = 5_000
 
 /**
- * Makes a server of the HTTP door. `start` resolves once it listens, whether there is a database or not. `stop` takes no more requests, ends long polls and
- * streams with an answer, and gives the rest a moment to finish.
+ * Makes a server of the HTTP door. `start` resolves once it listens, whether there is a database or not. `stop` accepts no more connections and ends long polls
+ * and streams with an answer. Connections that are open may send one more request each: its answer says that it was the last.
  */
 export function makeHttpServer(options: HttpOptions): HttpServer {
   const { config } = options
   const http = makeHttp(options)
   // a client that sends its headers or its body drop by drop is cut off, and so is one with endless headers
-  const server = createServer(
-    {
-      headersTimeout: config.httpHeaderMs,
-      requestTimeout: config.httpBodyMs,
-      keepAliveTimeout: 75_000,
-      connectionsCheckingInterval: Math.min(1_000, config.httpHeaderMs),
-      maxHeaderSize: 16_384,
-    },
-    (incoming, outgoing) => void receive(http, incoming, outgoing),
+  const server = createServer({
+    headersTimeout: config.httpHeaderMs,
+    requestTimeout: config.httpBodyMs,
+    keepAliveTimeout: 75_000,
+    connectionsCheckingInterval: Math.min(1_000, config.httpHeaderMs),
+    maxHeaderSize: 16_384,
+    // we refuse that ourselves, with a problem
+    requireHostHeader: false,
+  })
+  const connections = new Connections(
+    server,
+    config,
+    (incoming, outgoing, connection) => receive(http, incoming, outgoing, connection),
+    http.meter,
   )
-  refuseMalformed(server)
-  const sockets = watchSockets(server)
+  refuseMalformed(server, (socket) => connections.isAnswering(socket))
   let stopping: Promise<void> | undefined
 
   async function stop(): Promise<void> {
     if (!server.listening) return void (await http.stop())
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    connections.close()
+    // not that of the HTTP server, which ends idle connections at once, and with them requests that are on their way
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
+    const drained = setTimeout(() => connections.endIdle(), config.httpDrainMs)
     // counted from here: a database that does not answer may take all of it
-    const late = setTimeout(() => server.closeAllConnections(), graceMs)
+    const late = setTimeout(() => connections.end(), config.httpDrainMs + graceMs)
     await http.stop()
-    sockets.endIdle()
-    const idle = setInterval(() => sockets.endIdle(), 50)
     await closed
-    clearInterval(idle)
+    clearTimeout(drained)
     clearTimeout(late)
+    connections.stop()
+    server.close() // ends the timers of the HTTP server
   }
 
   return {
@@ -73,9 +83,14 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
   }
 }
 
-async function receive(http: Http, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+async function receive(
+  http: Http,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  connection: Connection,
+): Promise<void> {
   try {
-    await send(incoming, outgoing, await handled(http, incoming, outgoing))
+    await send(incoming, outgoing, await handled(http, incoming, outgoing), connection)
   } catch {
     outgoing.destroy() // a stream that broke off; its client comes back
   }
@@ -84,27 +99,6 @@ async function receive(http: Http, incoming: IncomingMessage, outgoing: ServerRe
 async function handled(http: Http, incoming: IncomingMessage, outgoing: ServerResponse): Promise<Reply> {
   const ask = askOfNode(incoming, outgoing)
   return ask instanceof HoldfastError ? refuseTarget(ask) : http.handle(ask)
-}
-
-/**
- * Knows which connections have a request under way. The server's own notion of idle leaves out those that were opened and never used, as browsers
- * do in advance, and a stop would wait for them.
- */
-function watchSockets(server: Server): { endIdle(): void } {
-  const underWay = new Map<Socket, number>()
-  server.on('connection', (socket: Socket) => {
-    underWay.set(socket, 0)
-    socket.once('close', () => underWay.delete(socket))
-  })
-  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    underWay.set(socket, (underWay.get(socket) ?? 0) + 1)
-    response.once('close', () => underWay.has(socket) && underWay.set(socket, (underWay.get(socket) as number) - 1))
-  })
-  return {
-    endIdle() {
-      for (const [socket, count] of underWay) if (count === 0) socket.destroy()
-    },
-  }
 }
 
 function describe(error: NodeJS.ErrnoException, { httpHost, httpPort }: HttpOptions['config']): Error {
