@@ -26,15 +26,17 @@ test('clients that ask for the docs without end and never read cannot end a serv
   const [, at] = await serving.says(/Serving at (\S+),/)
   const port = Number(new URL(at as string).port)
   const polite = await openOne(port, '127.0.0.2')
-  for (let round = 0; round < 3; round++) {
-    const rude = await openMany(port, 200)
+  for (let round = 0; round < 2; round++) {
+    const rude = await openMany(port, 100)
     // half of them as many as fit into one packet, half as many as they may
     for (const [index, { socket }] of rude.entries()) socket.write(get('/docs').repeat(index % 2 === 0 ? 1_500 : 17))
     for (let index = 0; index < 20; index++) {
-      polite.socket.write(get('/docs'))
+      polite.socket.write(get('/livez'))
       expect(statusOf(await polite.answer())).toBe(200)
     }
   }
+  polite.socket.write(get('/docs'))
+  expect(statusOf(await polite.answer())).toBe(200)
   serving.signal('SIGTERM')
   polite.socket.write(get('/livez'))
   expect(statusOf(await polite.answer())).toBe(200)
@@ -56,20 +58,52 @@ test('requests that are sent ahead are answered in order, up to a limit', async 
 
 /** More than the buffers of the system hold, so that an answer stays with the server. */
 const ahead = get('/docs').repeat(150)
+const generous = { httpPipelined: 1_000, httpPageRate: 1_000_000 }
+
+test('an address gets a few large pages a second, and others get theirs', async () => {
+  const { port } = await bareServer({ httpPageRate: 1 })
+  const greedy = await openOne(port)
+  const statuses = []
+  for (const path of [
+    '/docs',
+    '/openapi.json',
+    '/docs',
+    '/docs',
+    '/docs',
+    '/docs',
+    '/docs',
+    '/docs',
+    '/docs',
+    '/docs',
+  ]) {
+    greedy.socket.write(get(path))
+    statuses.push(statusOf(await greedy.answer()))
+  }
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  const refused = await until(async () => {
+    greedy.socket.write(get('/docs'))
+    const answer = await greedy.answer()
+    return statusOf(answer) === 429 && answer
+  })
+  expect(refused).toMatch(/^retry-after: 1\r/m)
+  const other = await openOne(port, '127.0.0.2')
+  other.socket.write(get('/docs'))
+  expect(statusOf(await other.answer())).toBe(200)
+})
 
 test('a client that does not take its answer is cut off in time', async () => {
-  const { port, metric } = await bareServer({ httpSendMs: 200, httpPipelined: 1_000 })
+  const { port, metric } = await bareServer({ ...generous, httpSendMs: 200 })
   const rude = await openOne(port)
   rude.socket.write(ahead)
   await until(async () => (await metric('holdfast_http_cut_total{reason="slow"}')) === 1, 'it is cut off')
 })
 
 test('what waits for slow clients has a limit in all, and whoever holds the most gives way', async () => {
-  const { port, metric } = await bareServer({ httpPipelined: 1_000 })
+  const { port, metric } = await bareServer(generous)
   const first = await openOne(port)
   first.socket.write(get('/docs'))
   const bytes = String(await first.answer()).length
-  const small = await bareServer({ httpPipelined: 1_000, httpUnsentBytes: Math.round(4.5 * bytes) })
+  const small = await bareServer({ ...generous, httpUnsentBytes: Math.round(4.5 * bytes) })
   const modest = await openOne(small.port, '127.0.0.2')
   modest.socket.write(ahead)
   for (const { socket } of await openMany(small.port, 20)) socket.write(ahead)

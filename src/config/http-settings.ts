@@ -106,6 +106,14 @@ export const httpSettings = {
     about:
       'How long a stopping server keeps idle connections open. A request that comes on one is answered, with `Connection: close`.',
   },
+  httpPageRate: {
+    type: 'whole',
+    default: 10,
+    min: 1,
+    max: 1_000_000,
+    about:
+      'How often a second one address may ask one server for `/docs` or `/openapi.json`; for a moment, ten times that.',
+  },
   httpKeyTries: {
     type: 'whole',
     default: 20,

@@ -112,7 +112,10 @@ export const errorCodes = {
     status: 403,
     meaning: 'Without keys, the server answers only requests from this machine that name it as their host.',
   },
-  rate_limited: { status: 429, meaning: 'The API key has made too many requests in a short time.' },
+  rate_limited: {
+    status: 429,
+    meaning: 'Too many requests came with one API key or from one address in a short time.',
+  },
   waits_exhausted: { status: 429, meaning: 'The API key has too many requests open that wait for something.' },
   header_invalid: { status: 400, meaning: 'The request is not well-formed HTTP, or one of its headers is malformed.' },
   headers_too_large: { status: 431, meaning: 'The path and the headers of the request are too long.' },

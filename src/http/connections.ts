@@ -3,7 +3,9 @@
  * it stays small, and keeps nobody else out:
  *
  * - One request of a connection is handled at a time, and the next one only when the answer before it has left. So a connection holds at most one
- *   answer. A client that sends too many requests ahead is cut off.
+ *   answer. A client that sends too many requests ahead is cut off. Node parses all that one read has brought, up to 64 KiB, before it lets go of any of
+ *   it; so other connections of that network are not read until the one that was cut is gone, or a thousand of them would fill the heap in one turn of
+ *   the event loop.
  * - An answer must be taken in time. All answers that wait share a budget of bytes; when it is exceeded, the network that holds the most of it loses
  *   its oldest.
  * - The number of connections is limited. Beyond the limit, a new connection replaces an idle or stalled one of the network that has the most, as long
@@ -37,6 +39,11 @@ export class Connections implements ConnectionOwner {
   readonly #bySocket = new Map<Socket, Connection>()
   readonly #networks = new Map<string, Network>()
   readonly #checking: NodeJS.Timeout
+  /** Connections that were cut off for what they sent ahead, and those that are not read until these are gone. */
+  readonly #ending = new Set<Socket>()
+  readonly #paused = new Set<Socket>()
+  /** Requests that wait for the answer before them, on all connections. */
+  #ahead = 0
   #unsent = 0
   #unsentBytes = 0
   #isClosing = false
@@ -124,6 +131,7 @@ export class Connections implements ConnectionOwner {
     const { socket, network, requests } = connection
     if (!this.#bySocket.delete(socket)) return
     this.release(connection)
+    this.#ahead -= Math.max(0, requests.length - 1)
     requests.length = 0
     network.idle.delete(connection)
     network.connections.delete(connection)
@@ -135,8 +143,11 @@ export class Connections implements ConnectionOwner {
     if (!connection) return // the connection was cut, and this was among its last bytes
     const { requests } = connection
     requests.push([incoming, outgoing])
-    if (requests.length === 1) this.#next(connection)
-    else if (requests.length > this.limits.httpPipelined + 1) this.#refusePipeline(connection)
+    if (requests.length === 1) return void this.#next(connection)
+    this.#ahead += 1
+    const { httpPipelined, httpConnections } = this.limits
+    // in all, one for each connection: clients that send ahead are rare, and none of them needs to
+    if (requests.length > httpPipelined + 1 || this.#ahead > httpConnections) this.#refusePipeline(connection)
   }
 
   #next(connection: Connection): void {
@@ -148,8 +159,12 @@ export class Connections implements ConnectionOwner {
     outgoing.once('close', () => {
       this.release(connection)
       requests.shift()
+      if (requests.length > 0) this.#ahead -= 1
       // after the last answer nothing that was sent ahead is done, since nobody could tell the client
-      if (socket.writable && this.#bySocket.has(socket)) this.#next(connection)
+      if (!socket.writable || !this.#bySocket.has(socket)) return
+      if (requests.length === 0) return void this.#next(connection)
+      // others come first, or a client that sends ahead would have all its answers made in one turn of the event loop
+      setImmediate(() => this.#bySocket.has(socket) && this.#next(connection))
     })
     void this.#handle(incoming, outgoing, connection)
   }
@@ -185,34 +200,47 @@ export class Connections implements ConnectionOwner {
   }
 
   #refusePipeline(connection: Connection): void {
-    if (connection.isAnswering()) return void this.#cut(connection, 'pipelined')
+    const { socket } = connection
+    if (!connection.isAnswering()) socket.write(problemBytes(tooManyAhead))
     this.#forget(connection)
     this.#observer?.cut('pipelined')
-    const { httpPipelined } = this.limits
-    endWith(
-      connection.socket,
-      new HoldfastError(
-        'pipeline_too_long',
-        `More than ${httpPipelined} requests were sent ahead on one connection; wait for answers, or open more connections.`,
-      ),
-    )
+    this.#pauseOthers(connection)
+    socket.destroy()
+  }
+
+  #pauseOthers({ socket, network }: Connection): void {
+    const others = this.#ending.size < mostEnding ? network.connections : this.#bySocket.values()
+    for (const other of others) {
+      if (other.socket.isPaused()) continue
+      other.socket.pause()
+      this.#paused.add(other.socket)
+    }
+    this.#ending.add(socket)
+    socket.once('close', () => {
+      this.#ending.delete(socket)
+      if (this.#ending.size > 0) return
+      for (const paused of this.#paused) paused.resume()
+      this.#paused.clear()
+    })
   }
 
   #refuse(socket: Socket): void {
     this.#observer?.cut('refused')
-    endWith(
-      socket,
-      new HoldfastError(
-        'connections_exhausted',
-        `This server holds ${this.limits.httpConnections} connections already, and all are in use; try again later.`,
-      ),
-    )
+    socket.end(problemBytes(tooManyConnections), () => socket.destroy())
   }
 }
 
-function endWith(socket: Socket, error: HoldfastError): void {
-  socket.end(problemBytes(error), () => socket.destroy())
-}
+/** Networks that may be cut off in one turn of the event loop before nobody at all is read until they are gone. */
+const mostEnding = 4
+
+const tooManyAhead = new HoldfastError(
+  'pipeline_too_long',
+  'Too many requests were sent ahead on one connection. Wait for answers, or open more connections.',
+)
+const tooManyConnections = new HoldfastError(
+  'connections_exhausted',
+  'This server holds as many connections as it may, and all are in use. Try again later.',
+)
 
 function mostOf(networks: Map<string, Network>, weight: (network: Network) => number): Network | undefined {
   let most: Network | undefined

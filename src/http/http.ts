@@ -121,7 +121,7 @@ function pathOf({ url }: Ask): string {
 }
 
 function routesOf(door: Door, config: Config): Route<Target>[] {
-  const pages = Object.entries(makePages(door, apiDocument(config)))
+  const pages = Object.entries(makePages(door, apiDocument(config), config.httpPageRate))
   return [
     ...pages.map(([path, give]) => ({ method: 'GET', path, target: { path, give } })),
     ...operations.map((one) => {

@@ -3,14 +3,21 @@ import { version } from '../engine/work.ts'
 import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
 import { stalledOf } from '../service/vitals.ts'
 import type { Ask } from './ask.ts'
+import { Buckets } from './buckets.ts'
 import { mustHave } from './caller.ts'
 import { docsPage } from './docs-page.ts'
 import type { Door } from './door.ts'
 import { answerTag, taggedText } from './etag.ts'
+import { networkOf } from './network.ts'
 import { json, type Reply } from './operation.ts'
 
 /** What is no operation, by its path: the document, the docs for people, and what watchmen ask for. */
-export function makePages(door: Door, document: object): Record<string, (request: Ask) => Promise<Reply>> {
+export function makePages(
+  door: Door,
+  document: object,
+  perSecond: number,
+): Record<string, (request: Ask) => Promise<Reply>> {
+  const largePage = limitPages(perSecond)
   // as bytes, which all answers share: a text would be copied for each
   const html = Buffer.from(docsPage(document))
   const { text, tag } = taggedText(document)
@@ -19,8 +26,8 @@ export function makePages(door: Door, document: object): Record<string, (request
   const ready = shared(readyFreshMs, () => readiness(door))
   return {
     '/': async () => json(200, { name: 'holdfast', version, docs: '/docs', openapi: '/openapi.json' }),
-    '/openapi.json': async (request) => answerTag(request, tagged),
-    '/docs': async () => plain('text/html; charset=utf-8', html),
+    '/openapi.json': largePage(async (request) => answerTag(request, tagged)),
+    '/docs': largePage(async () => plain('text/html; charset=utf-8', html)),
     async '/livez'() {
       // of the reaper beside the API, too: a server that lives and does not sweep leaves remote workers without recovery
       const stalled = stalledOf(engineOf(door)?.pulses() ?? [])
@@ -37,6 +44,22 @@ export function makePages(door: Door, document: object): Record<string, (request
       mustHave(caller, 'read', true)
       return plain('text/plain; version=0.0.4; charset=utf-8', await door.meter.text(engineOf(door)))
     },
+  }
+}
+
+const mostAddresses = 10_000
+/** For a moment, an address may ask for so many times what it may ask for in a second. */
+const burstFactor = 10
+
+/** Large pages need no key, and a few bytes ask for a quarter of a megabyte: so each address gets a few a second. */
+function limitPages(perSecond: number) {
+  const pages = new Buckets<string>({ perSecond, burst: burstFactor * perSecond, most: mostAddresses })
+  return (give: (request: Ask) => Promise<Reply>) => async (request: Ask) => {
+    const retryAfterMs = request.address === null ? 0 : pages.take(networkOf(request.address))
+    if (retryAfterMs === 0) return give(request)
+    throw new HoldfastError('rate_limited', `More than ${perSecond} pages a second from this address; slow down.`, {
+      details: { retryAfterMs },
+    })
   }
 }
 

@@ -22,8 +22,9 @@ export async function open(port: number, localAddress = '127.0.0.1'): Promise<Ra
     })
   })
   await Promise.race([once(socket, 'connect'), over])
-  // nothing is read, not even an end, until somebody asks
   let had = Buffer.alloc(0)
+  let wake = () => {}
+  for (const sign of ['readable', 'end', 'close']) socket.on(sign, () => wake())
   return {
     socket,
     over,
@@ -38,7 +39,10 @@ export async function open(port: number, localAddress = '127.0.0.1'): Promise<Ra
         const part = socket.read() as Buffer | null
         if (part) had = Buffer.concat([had, part])
         else if (isOver || socket.readableEnded) return null
-        else await Promise.race([once(socket, 'readable').catch(() => {}), once(socket, 'end').catch(() => {}), over])
+        else
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
       }
     },
   }
