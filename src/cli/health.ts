@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts'
 import { flagOf } from '../config/settings.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { errorCodes, HoldfastError, messageOf } from '../errors/errors.ts'
+import { Connections } from '../http/connections.ts'
 import { loop, within } from '../service/service.ts'
 import { type Pulse, stalledOf } from '../service/vitals.ts'
 import type { Supervisor } from './supervisor.ts'
@@ -57,17 +58,21 @@ export async function startHealth(config: Config, vital: Vital, onTrouble: (erro
   }
 }
 
-async function openPort({ healthHost }: Config, port: number, vital: Vital): Promise<Server> {
+async function openPort(config: Config, port: number, vital: Vital): Promise<Server> {
+  const { healthHost } = config
   const ready = shared(() => readinessOf(vital))
   const answers: Record<string, () => Promise<[status: number, body: object]>> = {
     '/livez': async () => livenessOf(vital),
     '/readyz': ready,
   }
-  const server = createServer(async (request, response) => {
+  const server = createServer()
+  // anybody may reach it, too
+  new Connections(server, config, async (request, response, connection) => {
     const answer = answers[(request.url ?? '').split('?')[0] as string]
     const [status, body] = answer ? await answer() : [404, { paths: Object.keys(answers) }]
     response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
     response.end(`${JSON.stringify(body)}\n`)
+    connection.written()
   })
   const refused = once(server, 'error').then(([error]) => {
     throw new HoldfastError(
