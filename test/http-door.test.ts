@@ -6,6 +6,7 @@ import { readConfig } from '#holdfast/config/config'
 import { makeServing } from '#holdfast/http/serve'
 import { newDatabase, quick } from './fixtures.ts'
 import { expect, problem, silent, test, until } from './http/door.ts'
+import { get, open as openSocket, statusOf } from './http/sockets.ts'
 import { makeWire } from './wire.ts'
 
 const noop = defineJob('noop', { run: () => {} })
@@ -18,9 +19,10 @@ test('strangers cost the database next to nothing: neither false keys nor questi
 }) => {
   const wire = await makeWire(url)
   const hf = await open({ url: wire.url, jobs: [noop] })
-  const { call, as } = await serve(hf, { jobs: [noop], needsKey: true })
-  const good = await as(null, 'read')
+  const { call, as, url: at } = await serve(hf, { jobs: [noop], needsKey: true })
+  const [good, unseen] = [await as(null, 'read'), await as(null, 'read')]
   expect((await call('/v1/jobs', { key: good.key })).status).toBe(200)
+  const elsewhere = await openSocket(Number(new URL(at).port), '127.0.0.2')
   const from = wire.statements.length
   const startedMs = performance.now()
   const seen = new Map<number, number>()
@@ -35,6 +37,14 @@ test('strangers cost the database next to nothing: neither false keys nor questi
     ])
     for (const { status } of answers) seen.set(status, (seen.get(status) ?? 0) + 1)
   }
+  // a good key that this server has not seen yet is let in from another address, in the middle of it
+  const flood = Array.from({ length: 50 }, (_, n) =>
+    call('/v1/jobs', { key: `hf_${n.toString(16).padStart(32, 'f')}_${'b'.repeat(43)}` }),
+  )
+  elsewhere.socket.write(get('/v1/jobs', `Authorization: Bearer ${unseen.key}`))
+  expect(statusOf(await elsewhere.answer())).toBe(200)
+  await Promise.all(flood)
+  elsewhere.socket.destroy()
   expect((await call('/v1/jobs', { key: good.key })).status).toBe(200)
   const seconds = (performance.now() - startedMs) / 1000
   const asked = (name: string) => wire.statements.slice(from).filter((one) => one === name).length

@@ -3,9 +3,9 @@
  * it stays small, and keeps nobody else out:
  *
  * - One request of a connection is handled at a time, and the next one only when the answer before it has left. So a connection holds at most one
- *   answer. A client that sends too many requests ahead is cut off. Node parses all that one read has brought, up to 64 KiB, before it lets go of any of
- *   it; so other connections of that network are not read until the one that was cut is gone, or a thousand of them would fill the heap in one turn of
- *   the event loop.
+ *   answer. A client that sends too many requests ahead is cut off. Node parses all that one read has brought, some 2,000 small requests, and keeps
+ *   them until the connection has closed; so after some thousands nobody is read until then, or a thousand such clients would fill the heap in one
+ *   turn of the event loop.
  * - An answer must be taken in time. All answers that wait share a budget of bytes; when it is exceeded, the network that holds the most of it loses
  *   its oldest.
  * - The number of connections is limited. Beyond the limit, a new connection replaces an idle or stalled one of the network that has the most, as long
@@ -39,9 +39,10 @@ export class Connections implements ConnectionOwner {
   readonly #bySocket = new Map<Socket, Connection>()
   readonly #networks = new Map<string, Network>()
   readonly #checking: NodeJS.Timeout
-  /** Connections that were cut off for what they sent ahead, and those that are not read until these are gone. */
+  /** Connections that were cut off for what they sent ahead, how many requests they still hold, and who is not read until they are gone. */
   readonly #ending = new Set<Socket>()
-  readonly #paused = new Set<Socket>()
+  #dropped = 0
+  #paused: Socket[] = []
   /** Requests that wait for the answer before them, on all connections. */
   #ahead = 0
   #unsent = 0
@@ -140,7 +141,7 @@ export class Connections implements ConnectionOwner {
 
   #receive(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const connection = this.#bySocket.get(incoming.socket)
-    if (!connection) return // the connection was cut, and this was among its last bytes
+    if (!connection) return void this.#drop(1) // the connection was cut, and this was among its last bytes
     const { requests } = connection
     requests.push([incoming, outgoing])
     if (requests.length === 1) return void this.#next(connection)
@@ -200,28 +201,29 @@ export class Connections implements ConnectionOwner {
   }
 
   #refusePipeline(connection: Connection): void {
-    const { socket } = connection
+    const { socket, requests } = connection
+    const held = requests.length
     if (!connection.isAnswering()) socket.write(problemBytes(tooManyAhead))
     this.#forget(connection)
     this.#observer?.cut('pipelined')
-    this.#pauseOthers(connection)
-    socket.destroy()
-  }
-
-  #pauseOthers({ socket, network }: Connection): void {
-    const others = this.#ending.size < mostEnding ? network.connections : this.#bySocket.values()
-    for (const other of others) {
-      if (other.socket.isPaused()) continue
-      other.socket.pause()
-      this.#paused.add(other.socket)
-    }
     this.#ending.add(socket)
+    this.#drop(held)
+    withoutStacks(socket)
     socket.once('close', () => {
       this.#ending.delete(socket)
       if (this.#ending.size > 0) return
+      this.#dropped = 0
       for (const paused of this.#paused) paused.resume()
-      this.#paused.clear()
+      this.#paused = []
     })
+    socket.destroy()
+  }
+
+  #drop(requests: number): void {
+    this.#dropped += requests
+    if (this.#dropped < mostDropped || this.#paused.length > 0 || this.#ending.size === 0) return
+    this.#paused = [...this.#bySocket.keys()].filter((socket) => !socket.isPaused())
+    for (const socket of this.#paused) socket.pause()
   }
 
   #refuse(socket: Socket): void {
@@ -230,8 +232,19 @@ export class Connections implements ConnectionOwner {
   }
 }
 
-/** Networks that may be cut off in one turn of the event loop before nobody at all is read until they are gone. */
-const mostEnding = 4
+/** Requests of connections that were cut off that may be in memory before nobody is read until they are gone. */
+const mostDropped = 5_000
+
+/** Node aborts each request of a closed connection with an error. Their stacks would cost more than all the rest, and nobody reads them. */
+function withoutStacks(socket: Socket): void {
+  const limit = Error.stackTraceLimit
+  socket.prependOnceListener('close', () => {
+    Error.stackTraceLimit = 0
+  })
+  socket.once('close', () => {
+    Error.stackTraceLimit = limit
+  })
+}
 
 const tooManyAhead = new HoldfastError(
   'pipeline_too_long',
