@@ -586,28 +586,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/kinds": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List kinds
-         * @description Those that workers have registered, and that can be submitted.
-         *
-         *     Needs the scope `read`.
-         */
-        get: operations["listKinds"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/sessions": {
         parameters: {
             query?: never;
@@ -650,6 +628,28 @@ export interface paths {
          *     Needs the scope `read`, and a key for all tenants.
          */
         get: operations["getRecovery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/kinds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List kinds
+         * @description Those that workers have registered, and that can be submitted: first those for all tenants, then by tenant and name. A key of a tenant sees those of no other.
+         *
+         *     Needs the scope `read`.
+         */
+        get: operations["listKinds"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1016,7 +1016,7 @@ export interface components {
              * @description Stable; see the list of error codes.
              * @enum {string}
              */
-            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "pipeline_too_long" | "connections_exhausted" | "internal" | "not_running";
+            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "kinds_exhausted" | "sessions_exhausted" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "pipeline_too_long" | "connections_exhausted" | "internal" | "not_running";
             /** @description What happened this time, and what to do. */
             detail: string;
             /** @description The X-Request-Id of this request, for whoever reads the logs. */
@@ -1388,21 +1388,6 @@ export interface components {
             /** @description Whether there were too many to count: the numbers are then the least that there are. */
             isCapped: boolean;
         };
-        Kind: {
-            name: string;
-            queue: string;
-            priority: number;
-            crashBudget: number;
-            stages: {
-                name: string;
-                optional: boolean;
-            }[];
-            /**
-             * Format: date-time
-             * @example 2026-01-31T12:00:00.000Z
-             */
-            seenAt: string;
-        };
         Session: {
             id: number;
             host: string;
@@ -1516,8 +1501,26 @@ export interface components {
                 write: string;
             }[];
         };
+        Kind: {
+            name: string;
+            /** @description Whose jobs it decides about; null for all tenants. One that is for all tenants applies first. */
+            tenant: string | null;
+            queue: string;
+            priority: number;
+            crashBudget: number;
+            stages: {
+                name: string;
+                optional: boolean;
+            }[];
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            seenAt: string;
+        };
         OpenedSession: {
-            id: number;
+            /** @description For the path of its requests. With a key for all tenants, the number of the session; else a text that means nothing. */
+            id: string;
             leaseMs: number;
             /** @description How often to send a heartbeat. */
             heartbeatMs: number;
@@ -1528,6 +1531,7 @@ export interface components {
             leaseUntil: string;
         };
         NewSession: {
+            /** @description At most as many as the setting `kindsPerSession` says. */
             kinds: {
                 name: string;
                 queue?: string;
@@ -2668,35 +2672,6 @@ export interface operations {
             };
         };
     };
-    listKinds: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description All kinds. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        kinds: components["schemas"]["Kind"][];
-                    };
-                };
-            };
-            /** @description They are as you know them. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
     listSessions: {
         parameters: {
             query?: {
@@ -2769,12 +2744,52 @@ export interface operations {
             };
         };
     };
+    listKinds: {
+        parameters: {
+            query?: {
+                /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                tenant?: string;
+                limit?: number;
+                /** @description What `next` of the page before said. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of kinds. */
+            200: {
+                headers: {
+                    /** @description Where the next page is. */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        kinds: components["schemas"]["Kind"][];
+                        /** @description The `cursor` of the next page; null if this was the last. */
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description They are as you know them. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     claimJobs: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                id: number;
+                /** @description As `openSession` answered it. */
+                id: string;
             };
             cookie?: never;
         };
@@ -2807,7 +2822,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                id: number;
+                /** @description As `openSession` answered it. */
+                id: string;
             };
             cookie?: never;
         };
@@ -2858,7 +2874,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                id: number;
+                /** @description As `openSession` answered it. */
+                id: string;
             };
             cookie?: never;
         };
@@ -2886,7 +2903,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                id: number;
+                /** @description As `openSession` answered it. */
+                id: string;
             };
             cookie?: never;
         };
@@ -2914,7 +2932,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                id: number;
+                /** @description As `openSession` answered it. */
+                id: string;
             };
             cookie?: never;
         };
@@ -2949,7 +2968,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                id: number;
+                /** @description As `openSession` answered it. */
+                id: string;
             };
             cookie?: never;
         };
