@@ -55,6 +55,7 @@ async function measure(name) {
     await neighbor.measure(1_500) // compiles what is hot, and fills pools
     const quiet = await neighbor.measure(seconds * 1000)
     const attacker = startAttacker(name, server)
+    await attacker.underWay
     await new Promise((resolve) => setTimeout(resolve, leadMs))
     const attacked = await neighbor.measure(seconds * 1000)
     await attacker.stop()
@@ -73,6 +74,7 @@ function judged(attack, samples) {
     const failed = attacked.filter((ms) => ms === Number.POSITIVE_INFINITY).length
     const hasEnded = samples.some((one) => one.hasEnded)
     const ratio = attackedMs / quietMs
+    // a measure that fails without an attack says nothing: the ratio is then no number, and no pass
     const isGood = ratio <= most && failed === 0 && !hasEnded
     return { attack, what, quietMs, attackedMs, ratio, samples: attacked.length, failed, hasEnded, isGood }
   })

@@ -3,7 +3,7 @@ import { ask, inLanes, makeAgent } from './support/ask.mjs'
 
 export const measures = ['submit', 'get']
 
-export async function attack({ url, keys, signal }) {
+export async function attack({ url, keys, signal, begun }) {
   const agent = makeAgent(8)
   const key = keys.attacker
   const bodies = [
@@ -12,6 +12,7 @@ export async function attack({ url, keys, signal }) {
     ['/v1/jobs/batch', batch(4_000_000, 900_000)],
     ['/v1/jobs/batch', batch(14_000_000, 2_000)],
   ]
+  begun()
   await inLanes(8, signal, (turn) => {
     const [path, body] = bodies[turn % bodies.length]
     return ask({ agent, url, path, key, body })

@@ -11,7 +11,8 @@ export async function prepare({ query }) {
   await query('vacuum analyze holdfast.event')
 }
 
-export async function attack({ url, keys, signal }) {
+export async function attack({ url, keys, signal, begun }) {
   const agent = makeAgent(50)
+  begun()
   await inLanes(50, signal, () => ask({ agent, url, path: '/v1/events', key: keys.empty }))
 }

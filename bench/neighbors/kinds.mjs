@@ -6,9 +6,10 @@ export const leadMs = 4_000
 
 const mostSessions = 100
 
-export async function attack({ url, keys, signal }) {
+export async function attack({ url, keys, signal, begun }) {
   const agent = makeAgent(8)
   const key = keys.attacker
+  begun()
   await inLanes(4, signal, async (turn) => {
     const kinds = Array.from({ length: 200 }, (_, index) => ({ name: `k${turn}-${index}` }))
     if (turn < mostSessions) await ask({ agent, url, path: '/v1/sessions', key, body: { kinds } })

@@ -5,9 +5,10 @@ export const measures = ['submit', 'get']
 
 const addresses = 50
 
-export async function attack({ url, signal }) {
+export async function attack({ url, signal, begun }) {
   const agents = Array.from({ length: addresses }, (_, index) => makeAgent(2, `127.0.1.${index + 1}`))
   const filler = 'x'.repeat(15_000)
+  begun()
   await inLanes(addresses, signal, (turn) =>
     ask({ agent: agents[turn % addresses], url, path: '/v1/jobs', key: `hf_${turn}${filler}` }),
   )

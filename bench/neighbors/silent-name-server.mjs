@@ -16,13 +16,14 @@ export async function surroundings() {
 
 const endpoints = 20
 
-export async function attack({ url, keys, signal }) {
+export async function attack({ url, keys, signal, begun }) {
   const agent = makeAgent(4)
   const key = keys.attacker
   for (let index = 0; index < endpoints; index++) {
     const body = { url: `https://hook${index}.silent.test/`, types: ['job.submitted'] }
     await ask({ agent, url, path: '/v1/webhooks', key, body })
   }
+  begun()
   await inLanes(1, signal, async () => {
     await ask({ agent, url, path: '/v1/jobs', key, body: { kind: 'noop' } })
     await new Promise((resolve) => setTimeout(resolve, 100))

@@ -3,11 +3,10 @@ import { createServer } from 'node:http'
 import { ask, inLanes, makeAgent } from './support/ask.mjs'
 
 export const measures = ['webhook']
-export const leadMs = 6_000
 
 const endpoints = 700
 
-export async function attack({ url, keys, signal }) {
+export async function attack({ url, keys, signal, begun }) {
   const agent = makeAgent(8)
   const key = keys.attacker
   const silent = createServer((request) => request.resume())
@@ -19,6 +18,7 @@ export async function attack({ url, keys, signal }) {
     const body = { url: `http://127.0.0.1:${port}/${turn}`, types: ['job.submitted'] }
     await ask({ agent, url, path: '/v1/webhooks', key, body })
   })
+  begun()
   await inLanes(1, signal, async () => {
     await ask({ agent, url, path: '/v1/jobs', key, body: { kind: 'noop' } })
     await new Promise((resolve) => setTimeout(resolve, 500))

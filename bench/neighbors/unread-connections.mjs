@@ -6,7 +6,7 @@ export const measures = ['submit', 'get']
 const connections = 500
 const requests = 100
 
-export async function attack({ url, signal }) {
+export async function attack({ url, signal, begun }) {
   const { hostname, port } = new URL(url)
   const text = `GET /docs HTTP/1.1\r\nHost: ${hostname}:${port}\r\n\r\n`.repeat(requests)
   const sockets = Array.from({ length: connections }, () => {
@@ -15,6 +15,7 @@ export async function attack({ url, signal }) {
     socket.write(text)
     return socket
   })
+  begun()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))
   for (const socket of sockets) socket.destroy()
 }

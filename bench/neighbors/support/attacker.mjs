@@ -10,6 +10,8 @@ export function startAttacker(name, { url, keys }) {
   const child = fork(own, [name, JSON.stringify({ url, keys })])
   const exited = once(child, 'exit')
   return {
+    /** Resolves once the attack is under way, or its process ended. */
+    underWay: Promise.race([once(child, 'message'), exited]),
     async stop() {
       if (child.connected) child.send('stop')
       const late = setTimeout(() => child.kill('SIGKILL'), 5_000)
@@ -26,6 +28,6 @@ if (process.argv[1] === own) {
   process.on('message', () => ending.abort())
   process.on('disconnect', () => process.exit(0))
   const { attack } = await import(`../${name}.mjs`)
-  await attack({ ...JSON.parse(target), signal: ending.signal })
+  await attack({ ...JSON.parse(target), signal: ending.signal, begun: () => process.send('begun') })
   process.exit(0)
 }
