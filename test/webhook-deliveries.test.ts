@@ -1,12 +1,14 @@
 import type { Holdfast } from 'holdfast'
 import { textOf } from '#holdfast/store/sql'
 import { claimDeliveries } from '#holdfast/webhooks/delivery.sql'
-import { makeLanes } from '#holdfast/webhooks/lanes'
+import { Lanes } from '#holdfast/webhooks/lanes'
 import { expect, type Fixtures, gate, test, until } from './fixtures.ts'
 import { type Answers, bodyOf, echo, hook, near, settled, verify } from './webhooks/hooks.ts'
 import { deafPort, receiver } from './webhooks/receiver.ts'
 
 type Query = Fixtures['query']
+
+const fromTheStart = { cursorTenants: [], cursors: [] }
 
 /** Told of every submit, so that no worker is needed. */
 async function endpointAt(hf: Holdfast, url: string, how: { tenant?: string } = {}) {
@@ -353,15 +355,16 @@ test('where there is no room for all that are slow, each gets its turn', async (
     `insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body)
      select number, number, 'job.finished', 'default', 'lane' || number % 9, 'pending', '' from generate_series(1, 900) as number`,
   )
-  const lanes = makeLanes(8)
+  const lanes = new Lanes({ most: 16, mostPerTenant: 8 })
   const turns = new Map<string, number>()
   for (let round = 1; round <= 60; round++) {
-    const claimed = await store.run(claimDeliveries, { ...lanes.room(), after: '', claimMs: 60_000 })
+    const answer = await store.run(claimDeliveries, { ...lanes.room(), ...fromTheStart, claimMs: 60_000 })
+    const claimed = answer.filter((row) => row.id !== null)
     for (const { lane } of claimed) {
-      lanes.begin(lane)
+      lanes.begin('default', lane)
       turns.set(lane, (turns.get(lane) ?? 0) + 1)
     }
-    for (const { lane } of claimed) lanes.end(lane, 2_000)
+    for (const { lane } of claimed) lanes.end('default', lane, 2_000)
   }
   expect(turns.size).toBe(9)
   expect(Math.min(...turns.values())).toBeGreaterThan(20)
@@ -471,8 +474,8 @@ test('a claim touches few pages, however many deliveries wait in a lane, are sch
     select n, 'e', 'job.finished', 't', 'lane-' || n % 3, case when n % 3 = 2 then 'dead' else 'pending' end,
       now() + case when n % 3 = 1 then interval '1 day' else interval '-1 h' end, case when n % 3 = 2 then now() end, '{}'
     from generate_series(1, 60000) as n`)
-  const room = { limit: 512, slowLimit: 384, most: 2, lanes: [], mosts: [], slows: [] }
-  const claim = claimDeliveries.build({ ...room, after: '', claimMs: 20_000 })
+  const room = new Lanes({ most: 512, mostPerTenant: 256 }).room()
+  const claim = claimDeliveries.build({ ...room, ...fromTheStart, claimMs: 20_000 })
   for (const statistics of ['stale', 'fresh']) {
     if (statistics === 'fresh') await query('analyze holdfast.delivery')
     const [told] = await query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(

@@ -1,25 +1,34 @@
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { makeAddressPolicy } from '#holdfast/webhooks/address'
+import type { RefusedNameError } from '#holdfast/webhooks/lookup'
 import { makePoster, type PosterOptions } from '#holdfast/webhooks/post'
+import { makeResolver, type Resolve } from '#holdfast/webhooks/resolver'
 import { freshSecret } from '#holdfast/webhooks/secret'
 import { sign } from '#holdfast/webhooks/sign'
+import { nameServer, resolverAt } from './webhooks/name-server.ts'
 import { certificate, deafPort, rawReceiver, receiver } from './webhooks/receiver.ts'
 
 const headers = { 'content-type': 'application/json' }
+const tenant = 'default'
 const body = '{"type":"job.succeeded"}'
+const leadsNowhere = 'The host name does not resolve to an address that webhooks may be sent to.'
 const ample = 20_000
 /** Enough if nothing can come anyway. */
 const short = 300
 /** Enough for an answer on a busy machine, and still to be waited for. */
 const modest = 2_000
 
+type Given = Partial<PosterOptions> & { allow?: string[]; resolve?: Resolve }
+
 /** A poster that may reach this machine, unless told otherwise. */
-function poster({ allow = ['127.0.0.1/32'], ...options }: Partial<PosterOptions> & { allow?: string[] } = {}) {
-  const made = makePoster({ policy: makeAddressPolicy({ allow }), timeoutMs: ample, ...options })
+function poster({ allow = ['127.0.0.1/32'], resolve, ...options }: Given = {}) {
+  const system = makeResolver({ lookupMs: ample, mostPerTenant: 16, servers: ['127.0.0.1:9'] })
+  const resolver = resolve ? { resolve, close() {} } : system
+  const made = makePoster({ policy: makeAddressPolicy({ allow }), timeoutMs: ample, resolver, ...options })
   return {
     ...made,
-    to: (url: string, signal?: AbortSignal) => made.post({ url, headers, body, atMs: Date.now() }, signal),
+    to: (url: string, signal?: AbortSignal) => made.post({ tenant, url, headers, body, atMs: Date.now() }, signal),
     [Symbol.asyncDispose]: () => made.close(),
   }
 }
@@ -32,6 +41,7 @@ describe('what an answer means', () => {
     await using server = await receiver((response) => response.end('thanks'))
     await using one = poster()
     const result = await one.post({
+      tenant,
       url: `${server.url}/hooks?a=b`,
       headers: {
         ...headers,
@@ -111,15 +121,14 @@ describe('a connection that fails is worth a retry', () => {
   })
 
   test('when the name is unknown', async () => {
-    await using one = poster()
-    const result = await one.to('https://nothing.invalid/')
-    expect(result).toMatchObject({ kind: 'retry', reason: expect.stringMatching(/^The name of the host/) })
+    await using names = await nameServer({})
+    await using one = poster({ resolver: resolverAt(names) })
+    expect(await one.to('https://nothing.invalid/')).toMatchObject({ kind: 'retry', reason: leadsNowhere })
   })
 
   test('when the name has no address', async () => {
     await using one = poster({ resolve: async () => [] })
-    const reason = 'The name of the host does not resolve to an address.'
-    expect(await one.to('https://hooks.test/')).toMatchObject({ kind: 'retry', reason })
+    expect(await one.to('https://hooks.test/')).toMatchObject({ kind: 'retry', reason: leadsNowhere })
   })
 
   test('when the look-up does not end', async () => {
@@ -266,11 +275,13 @@ describe('a post goes only where the policy lets it', () => {
 
   test('a name that leads to this machine is refused, but may lead elsewhere the next time', async () => {
     await using server = await receiver((response) => response.end(), 'https')
-    await using one = poster({ allow: [], ca: [certificate], resolve: async () => ['127.0.0.1', '::1', '10.0.0.1'] })
+    const refused: string[][] = []
+    const onRefused = ({ host, sorts }: RefusedNameError) => refused.push([host, ...sorts])
+    const resolve = async () => ['127.0.0.1', '::1', '10.0.0.1']
+    await using one = poster({ allow: [], ca: [certificate], resolve, onRefused })
     const result = await one.to(`https://hooks.test:${server.port}`)
-    const reason =
-      'The name of the host resolves only to addresses that are loopback or private, and not on the allow-list.'
-    expect(result).toMatchObject({ kind: 'retry', reason })
+    expect(result).toMatchObject({ kind: 'retry', reason: leadsNowhere })
+    expect(refused).toEqual([['hooks.test', 'loopback', 'private']])
     expect(server.connections()).toBe(0)
   })
 
@@ -293,11 +304,11 @@ describe('a post goes only where the policy lets it', () => {
     let asked = 0
     // the first answer is public, and belongs to nobody
     const resolve = async () => (asked++ === 0 ? ['2000::1'] : ['127.0.0.1'])
-    await using one = poster({ allow: [], ca: [certificate], timeoutMs: short, resolve })
+    await using one = poster({ allow: [], ca: [certificate], timeoutMs: modest, resolve })
     const url = `https://hooks.test:${server.port}`
     expect(await one.to(url)).toMatchObject({ kind: 'retry' })
     expect(asked).toBe(1)
-    expect(await one.to(url)).toMatchObject({ kind: 'retry', reason: expect.stringContaining('loopback') })
+    expect(await one.to(url)).toMatchObject({ kind: 'retry', reason: leadsNowhere })
     expect(server.connections()).toBe(0)
   })
 
@@ -310,7 +321,7 @@ describe('a post goes only where the policy lets it', () => {
   test('a header that HTTP does not allow is refused for good', async () => {
     await using server = await receiver((response) => response.end())
     await using one = poster()
-    const result = await one.post({ url: server.url, headers: { 'x-a': 'b\r\nc: d' }, body, atMs: Date.now() })
+    const result = await one.post({ tenant, url: server.url, headers: { 'x-a': 'b\r\nc: d' }, body, atMs: Date.now() })
     expect(result).toMatchObject({ kind: 'permanent' })
     expect(server.received).toEqual([])
   })

@@ -42,21 +42,21 @@ export const webhookChecks = {
     (p) => sql`
     select head.id::text, format('is due since %s, and nobody has tried one for %s', head.next_at, head.lane)
     from (
-      select distinct on (lane) id, lane, next_at, endpoint_id
+      select distinct on (tenant, lane) id, tenant, lane, next_at, endpoint_id
       from holdfast.delivery
       where state = 'pending' and next_at < ${past(p)}
-      order by lane, next_at
+      order by tenant, lane, next_at
     ) as head
     where ${senderLives(p)}
       and not exists (select from holdfast.endpoint where endpoint.id = head.endpoint_id and endpoint.disabled_at is not null)
-      and not exists (select from holdfast.delivery as other where other.lane = head.lane and other.claimed_at > ${past(p)})`,
+      and not exists (select from holdfast.delivery as other where other.tenant = head.tenant and other.lane = head.lane and other.claimed_at > ${past(p)})`,
   ),
   'disabled-has-nothing-pending': check(
     'disabled_has_nothing_pending',
     (p) => sql`
     select delivery.id::text, format('waits for endpoint %s, which was switched off at %s', endpoint.id, endpoint.disabled_at)
     from holdfast.endpoint
-    join holdfast.delivery on delivery.lane = endpoint.id::text and delivery.state = 'pending' and delivery.next_at < ${past(p)}
+    join holdfast.delivery on delivery.tenant = endpoint.tenant and delivery.lane = endpoint.id::text and delivery.state = 'pending' and delivery.next_at < ${past(p)}
     where endpoint.disabled_at < ${past(p)} and ${senderLives(p)}`,
   ),
   'cursor-within-log': check(

@@ -43,6 +43,48 @@ export const webhookSettings = {
     about:
       'Hosts, addresses and CIDRs that webhooks may go to although they are not public, or by plain http; with commas between.',
   },
+  webhookEndpoints: {
+    type: 'whole',
+    default: 100,
+    min: 1,
+    max: 10_000,
+    about: 'Webhook endpoints that one tenant may have.',
+  },
+  webhookInFlight: {
+    type: 'whole',
+    default: 256,
+    min: 1,
+    max: 512,
+    about:
+      'Webhooks of one tenant that one process sends at once, tests included. It sends 512 in all, and a tenant never gets more than what is still free.',
+  },
+  webhookTests: {
+    type: 'whole',
+    default: 4,
+    min: 1,
+    max: 100,
+    about: 'Webhook tests of one tenant that one process runs at once.',
+  },
+  webhookLookups: {
+    type: 'whole',
+    default: 16,
+    min: 1,
+    max: 512,
+    about: 'Host names that one process looks up at once for the webhooks of one tenant; more wait their turn.',
+  },
+  webhookLookupMs: {
+    type: 'whole',
+    default: 5_000,
+    min: 100,
+    max: 60_000,
+    about: 'How long the look-up of a host name for a webhook may take before it is cancelled.',
+  },
+  webhookNameServers: {
+    type: 'list',
+    default: [] as readonly string[],
+    about:
+      'Name servers that resolve the hosts of webhooks, as IP or IP:port, with commas between. Empty: those of the system. The hosts file comes first.',
+  },
   secretKey: {
     type: 'text',
     default: undefined,

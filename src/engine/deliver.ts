@@ -2,10 +2,12 @@ import type { Wakeups } from '../events/wakeups.ts'
 import type { Service } from '../service/service.ts'
 import type { PreparedWebhook, SubmitOptions } from '../submit/prepare.ts'
 import { makeAddressPolicy } from '../webhooks/address.ts'
+import { Lanes } from '../webhooks/lanes.ts'
 import { openWebhooks } from '../webhooks/planner.ts'
 import { makePoster, type Poster } from '../webhooks/post.ts'
+import { checkServers, makeResolver, systemSearch } from '../webhooks/resolver.ts'
 import { parseSecretKey } from '../webhooks/secret.ts'
-import type { SenderNews } from '../webhooks/sender.ts'
+import { mostInFlight, type SenderNews } from '../webhooks/sender.ts'
 import { checkJobWebhook, type WebhookRules } from '../webhooks/webhook.ts'
 import { makeWebhookService, type WebhookService } from '../webhooks/webhooks.ts'
 import type { EngineParts } from './engine.ts'
@@ -21,18 +23,22 @@ export interface Deliverer {
   /** The webhook of a job that is about to be submitted, checked and sealed. */
   forJob(options: SubmitOptions): Promise<PreparedWebhook | null>
   poster(): Poster
+  /** What is in flight in this process. */
+  readonly lanes: Lanes
   /** Runs as long as one of those that asked for it runs. */
   share(): Service
   close(): Promise<void>
 }
 
-/** Makes the deliverer of an engine. A malformed allow-list or secret key is refused here. */
+/** Makes the deliverer of an engine. A malformed allow-list, name server or secret key is refused here. */
 export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wakeups): Deliverer {
   const { store, config } = parts
   const rules: WebhookRules = {
     policy: makeAddressPolicy({ allow: [...config.webhookAllow] }),
     key: config.secretKey === undefined ? null : parseSecretKey(config.secretKey),
   }
+  const servers = checkServers(config.webhookNameServers)
+  const lanes = new Lanes({ most: mostInFlight, mostPerTenant: config.webhookInFlight })
   const userAgent = `holdfast/${version}`
   const users = new Set<object>()
   let opening: Promise<void> | undefined
@@ -41,7 +47,21 @@ export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wa
   let changing: Promise<unknown> = Promise.resolve()
 
   function poster(): Poster {
-    made ??= makePoster({ policy: rules.policy, timeoutMs: config.webhookTimeoutMs })
+    made ??= makePoster({
+      policy: rules.policy,
+      timeoutMs: config.webhookTimeoutMs,
+      resolver: makeResolver({
+        servers,
+        search: servers.length > 0 ? [] : systemSearch(),
+        lookupMs: config.webhookLookupMs,
+        mostPerTenant: config.webhookLookups,
+      }),
+      onRefused: ({ host, sorts }) =>
+        parts.log.warn(
+          { host, sorts },
+          'a webhook was not sent: its host leads only to addresses that are not allowed',
+        ),
+    })
     return made
   }
 
@@ -68,6 +88,7 @@ export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wa
       store,
       wakeups,
       poster: poster(),
+      lanes,
       key: rules.key,
       userAgent,
       timeoutMs: config.webhookTimeoutMs,
@@ -87,6 +108,7 @@ export function makeDeliverer(parts: Omit<EngineParts, 'deliverer'>, wakeups: Wa
     rules,
     userAgent,
     poster,
+    lanes,
     opened,
     async forJob({ webhook }) {
       if (webhook === undefined) return null

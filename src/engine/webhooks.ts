@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
+import { HoldfastError } from '../errors/errors.ts'
 import { isName } from '../job/define.ts'
 import {
   createEndpoint,
@@ -7,9 +7,9 @@ import {
   type EndpointRow,
   type EndpointScope,
   enableEndpoint,
-  endpointSecrets,
   getEndpoint,
   listEndpoints,
+  lockEndpoints,
   removeEndpoint,
   rotateSecret,
   updateEndpoint,
@@ -17,7 +17,6 @@ import {
 import { checkHeaders } from '../webhooks/headers.ts'
 import { switchedOff } from '../webhooks/plan.sql.ts'
 import type { PostResult } from '../webhooks/post.ts'
-import { requestOf } from '../webhooks/request.ts'
 import { checkSecret, freshSecret, seal } from '../webhooks/secret.ts'
 import { checkWebhookUrl } from '../webhooks/target.ts'
 import { checkTypes, checkWebhook, type GivenWebhook } from '../webhooks/webhook.ts'
@@ -32,6 +31,7 @@ import {
 } from './deliveries.ts'
 import type { EngineParts } from './engine.ts'
 import { flagOf, mustBeObject, textOf } from './given.ts'
+import { makeTester } from './webhook-test.ts'
 
 /** An endpoint to create. */
 export interface NewEndpoint extends GivenWebhook {
@@ -84,14 +84,18 @@ export interface Webhooks extends Deliveries {
   disable(id: string, scope?: TenantScope & { why?: string }): Promise<Endpoint>
   /** Removes it. Its deliveries stay listed until they are old. */
   remove(id: string, scope?: TenantScope): Promise<void>
-  /** Sends a signed sample at once, once, and says what came of it. */
+  /**
+   * Sends a signed sample at once, once, and says what came of it. Counts towards the limits of its tenant: throws
+   * webhooks_busy while too many are under way.
+   */
   test(id: string, scope?: TenantScope): Promise<PostResult>
 }
 
 const day = 86_400_000
 /** Makes the webhooks of an engine. */
-export function makeWebhooks({ store, deliverer }: EngineParts): Webhooks {
+export function makeWebhooks({ store, config, deliverer }: EngineParts): Webhooks {
   const { rules } = deliverer
+  const test = makeTester({ store, config, deliverer })
   return {
     ...makeDeliveries(store),
     async create(endpoint) {
@@ -102,8 +106,14 @@ export function makeWebhooks({ store, deliverer }: EngineParts): Webhooks {
       const { shown, url, types, headers, secret } = checkWebhook(rules, webhook)
       const text = textOf('note', note)
       await deliverer.opened()
-      const params = { id: uuidv7(), tenant, url, types, items: flagOf('items', items), headers, secret, note: text }
-      return { ...must(await store.run(createEndpoint, params), ''), secret: shown }
+      const most = config.webhookEndpoints
+      const wanted = { id: uuidv7(), tenant, url, types, items: flagOf('items', items), headers, secret, note: text }
+      const [created] = await store.transaction(async (runner) => {
+        await runner.run(lockEndpoints, { tenant })
+        return runner.run(createEndpoint, { ...wanted, most })
+      })
+      if (!created) throw tooMany(tenant, most)
+      return { ...endpointOf(created), secret: shown }
     },
     async list({ tenant, before, limit = 50 } = {}) {
       const page = {
@@ -146,15 +156,7 @@ export function makeWebhooks({ store, deliverer }: EngineParts): Webhooks {
       const [gone] = await store.run(removeEndpoint, { ...scopeOf(id, scope), error: 'The endpoint was removed.' })
       if (!gone) throw notFound(id)
     },
-    async test(id, scope) {
-      const [row] = await store.run(endpointSecrets, scopeOf(id, scope))
-      if (!row) throw notFound(id)
-      const sample = sampleOf(id, row)
-      const secrets = [row.secret, row.old_secret].filter((secret) => secret !== null)
-      const sending = { ...sample, url: row.url, headers: row.headers, secrets, trace: null }
-      const { userAgent } = deliverer
-      return deliverer.poster().post(requestOf(sending, { key: rules.key, userAgent, atMs: row.now_ms }))
-    },
+    test: (id, scope) => test(scopeOf(id, scope)),
   }
 }
 
@@ -168,22 +170,11 @@ function scopeOf(id: string, { tenant }: TenantScope = {}): EndpointScope {
   return { id: endpointId(id), tenant: textOf('tenant', tenant) }
 }
 
-function sampleOf(
-  endpoint: string,
-  { tenant, now_ms }: { tenant: string; now_ms: number },
-): { id: string; body: string } {
-  const id = `evt_test_${randomUUID().replaceAll('-', '')}`
-  const body = JSON.stringify({
-    specversion: '1.0',
-    id,
-    source: '/holdfast',
-    type: 'webhook.test',
-    subject: endpoint,
-    time: new Date(now_ms).toISOString(),
-    datacontenttype: 'application/json',
-    data: { job: null, tenant, result: null, error: null, details: { message: 'This is a test.' } },
-  })
-  return { id, body }
+function tooMany(tenant: string, most: number): HoldfastError {
+  return new HoldfastError(
+    'too_many_endpoints',
+    `The tenant ${tenant} has ${most} webhook endpoints, which is all it may have (setting webhookEndpoints). Remove one first.`,
+  )
 }
 
 function endpointOf(row: EndpointRow): Endpoint {

@@ -45,6 +45,8 @@ export const errorCodes = {
   webhook_secret_invalid: { status: 422, meaning: 'That is not a signing secret of the form whsec_….' },
   webhook_header_invalid: { status: 422, meaning: 'A header of a webhook is malformed, or not yours to set.' },
   endpoint_not_found: { status: 404, meaning: 'There is no webhook endpoint with that id.' },
+  too_many_endpoints: { status: 409, meaning: 'The tenant has as many webhook endpoints as it may have.' },
+  webhooks_busy: { status: 429, meaning: 'The tenant has as many webhooks in flight as it may have.' },
   delivery_not_found: { status: 404, meaning: 'There is no delivery with that id.' },
   delivery_pending: { status: 409, meaning: 'That delivery is still to be sent, so there is nothing to replay.' },
   secret_key_wrong: {

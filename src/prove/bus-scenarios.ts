@@ -64,6 +64,7 @@ export const webhooks: Scenario = {
     'delivery.write',
     'delivery.replay',
     'delivery.replay_all',
+    'endpoint.lock',
     'endpoint.create',
   ],
   // a claim that finds nothing tells nothing

@@ -67,7 +67,7 @@ export const countDeliveries = statement<{ pending: number; dead: number; is_cap
     from (${walk} limit ${p.most}) as walked`
     return sql`
   select pending.own as pending, dead.own as dead, pending.is_capped or dead.is_capped as is_capped
-  from (${counted(sql`select tenant from holdfast.delivery where state = 'pending' order by lane, next_at`)}) as pending,
+  from (${counted(sql`select tenant from holdfast.delivery where state = 'pending' order by tenant, lane, next_at`)}) as pending,
     (${counted(sql`select tenant from holdfast.delivery where state = 'dead' order by id`)}) as dead`
   },
 )

@@ -26,7 +26,13 @@ const columns = sql`id, tenant, url, types, items, headers, note, created_at, di
     case when old_secret_until > now() then old_secret_until end as old_secret_until`
 const isIt = (p: EndpointScope) => sql`id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant})`
 
-/** Makes an endpoint. */
+/** Lets one transaction at a time make endpoints of a tenant, so that two together do not pass its limit. */
+export const lockEndpoints = statement<never>()(
+  'endpoint.lock',
+  (p: { tenant: string }) => sql`select pg_advisory_xact_lock(hashtextextended(${`holdfast.endpoint ${p.tenant}`}, 0))`,
+)
+
+/** Makes an endpoint. No row back: the tenant has as many as it may have. */
 export const createEndpoint = statement<EndpointRow>()(
   'endpoint.create',
   (p: {
@@ -38,9 +44,11 @@ export const createEndpoint = statement<EndpointRow>()(
     headers: string
     secret: string
     note: string | null
+    most: number
   }) => sql`
   insert into holdfast.endpoint (id, tenant, url, types, items, headers, secret, note)
-  values (${p.id}::uuid, ${p.tenant}, ${p.url}, ${p.types}::text[], ${p.items}::boolean, ${p.headers}::json, ${p.secret}, ${p.note})
+  select ${p.id}::uuid, ${p.tenant}, ${p.url}, ${p.types}::text[], ${p.items}::boolean, ${p.headers}::json, ${p.secret}, ${p.note}
+  where (select count(*) from holdfast.endpoint where tenant = ${p.tenant}) < ${p.most}::int
   returning ${columns}`,
 )
 
@@ -126,7 +134,7 @@ const dropWaiting = (p: EndpointScope, why: string) => sql`
   dropped as (
     update holdfast.delivery
     set state = 'dead', ended_at = now(), error = ${why}
-    where lane = ${p.id}::uuid::text and state = 'pending' and exists (select from holdfast.endpoint where ${isIt(p)})
+    where tenant = (select tenant from holdfast.endpoint where ${isIt(p)}) and lane = ${p.id}::uuid::text and state = 'pending'
     returning id
   )`
 

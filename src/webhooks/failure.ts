@@ -1,11 +1,12 @@
 import { messageOf } from '../errors/errors.ts'
 import { RefusedNameError } from './lookup.ts'
+import { UnresolvedNameError } from './resolver.ts'
+
+/** The same for a name that does not exist and for one that leads inside: whoever learned which could map your network. */
+const leadsNowhere = 'The host name does not resolve to an address that webhooks may be sent to.'
+const isUnanswered = 'The host name could not be looked up: no name server answered in time.'
 
 const sentences: Record<string, string> = {
-  ENOTFOUND: 'The name of the host does not resolve to an address.',
-  ENODATA: 'The name of the host does not resolve to an address.',
-  EAI_AGAIN: 'The name of the host could not be looked up: DNS gave no answer.',
-  EAI_FAIL: 'The name of the host could not be looked up: DNS failed.',
   ECONNREFUSED: 'The connection was refused.',
   ECONNRESET: 'The connection was closed before an answer came.',
   ECONNABORTED: 'The connection was closed before an answer came.',
@@ -22,8 +23,8 @@ const sentences: Record<string, string> = {
 
 /** Why a request has failed without an answer, in a sentence for the person who looks after the receiver. */
 export function sentenceOf(error: unknown): string {
-  if (error instanceof RefusedNameError)
-    return `The name of the host resolves only to addresses that are ${error.sorts.join(' or ')}, and not on the allow-list.`
+  if (error instanceof RefusedNameError) return leadsNowhere
+  if (error instanceof UnresolvedNameError) return error.isUnanswered ? isUnanswered : leadsNowhere
   const code = codeOf(error)
   const known = sentences[code]
   if (known) return known

@@ -1,34 +1,49 @@
-import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { AddressPolicy } from './address.ts'
+import { type Resolve, UnresolvedNameError } from './resolver.ts'
 
-/** Every address of a name. The default asks the system, as everything else on this machine does. */
-export type Resolve = (name: string) => Promise<string[]>
-
-/** Thrown if a name leads only to where webhooks may not go. It does not say where: that would be a map of your network. */
+/** Thrown if a name leads only to where webhooks may not go. For the operator: told to a tenant, it is a map of your network. */
 export class RefusedNameError extends Error {
+  readonly host: string
   readonly sorts: string[]
 
-  constructor(name: string, sorts: string[]) {
-    super(`${name} resolves only to addresses that are ${sorts.join(' or ')}.`)
+  constructor(host: string, sorts: string[]) {
+    super(`${host} resolves only to addresses that are ${sorts.join(' or ')}.`)
     this.name = 'RefusedNameError'
+    this.host = host
     this.sorts = sorts
   }
 }
 
+/** Whose look-up it is, and how names are found and judged. */
+export interface LookupParts {
+  policy: AddressPolicy
+  resolve: Resolve
+  tenant: string
+}
+
+/** A look-up that fails takes no less: how soon it failed would tell whether an internal name exists. */
+const leastFailureMs = 300
+
 /**
  * The look-up of a connector. The name is resolved once, and the socket gets the addresses that have passed, so a name
- * that changes its answer between the check and the connection gains nothing.
+ * that changes its answer between the check and the connection gains nothing. Not called for IP addresses: the URL of
+ * each post is checked for those.
  */
-export function pinnedLookup(policy: AddressPolicy, resolve: Resolve = bySystem): LookupFunction {
+export function pinnedLookup(parts: LookupParts): LookupFunction {
   return (name, options, answer) => {
-    checked(policy, resolve, name).then(
+    const startedAt = performance.now()
+    checked(parts, name).then(
       (found) => {
         if (options.all) return answer(null, found)
         const [first] = found as [Found]
         answer(null, first.address, first.family)
       },
-      (error) => answer(error, []),
+      async (error) => {
+        await pause(Math.max(0, leastFailureMs - (performance.now() - startedAt)))
+        answer(error, [])
+      },
     )
   }
 }
@@ -39,20 +54,15 @@ interface Found {
 }
 
 /** The addresses of a name that have passed; at least one. */
-async function checked(policy: AddressPolicy, resolve: Resolve, name: string): Promise<Found[]> {
-  const found = (await resolve(name)).map((address) => ({
+async function checked({ policy, resolve, tenant }: LookupParts, name: string): Promise<Found[]> {
+  const found = (await resolve(name, tenant)).map((address) => ({
     address,
     family: isIP(address),
     verdict: policy.check(address, name),
   }))
   const good = found.filter(({ family, verdict }) => family !== 0 && verdict.kind !== 'refused')
   if (good.length > 0) return good.map(({ address, family }) => ({ address, family }))
-  if (found.length === 0) throw Object.assign(new Error(`${name} has no address.`), { code: 'ENOTFOUND' })
+  if (found.length === 0) throw new UnresolvedNameError(name, { isUnanswered: false })
   const sorts = found.map(({ verdict }) => (verdict.kind === 'refused' ? verdict.sort : 'unreadable'))
   throw new RefusedNameError(name, [...new Set(sorts)])
-}
-
-async function bySystem(name: string): Promise<string[]> {
-  const found = await systemLookup(name, { all: true })
-  return found.map(({ address }) => address)
 }

@@ -6,13 +6,14 @@
 // A refused IP address in the URL is permanent, for the URL itself is wrong. A name that resolves to refused addresses is
 // worth a retry: DNS can be mended without anybody touching the webhook, and a retry costs nothing but a look-up.
 import type { Readable } from 'node:stream'
-import { rootCertificates } from 'node:tls'
 import type { Agent, Dispatcher } from 'undici'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AddressPolicy } from './address.ts'
+import { Agents } from './agents.ts'
 import { type PostResult, resultOf } from './answer.ts'
 import { isMalformed, sentenceOf } from './failure.ts'
-import { pinnedLookup, type Resolve } from './lookup.ts'
+import { RefusedNameError } from './lookup.ts'
+import type { NameResolver } from './resolver.ts'
 import { checkWebhookUrl } from './target.ts'
 
 export type { PostResult } from './answer.ts'
@@ -24,14 +25,18 @@ export interface PosterOptions {
   timeoutMs: number
   /** How much of an answer is read. Default: 65,536. */
   maxResponseBytes?: number
-  /** Finds the addresses of a name. Default: the system does. */
-  resolve?: Resolve
+  /** Finds the addresses of names. Closed with the poster. */
+  resolver: NameResolver
   /** Certificate authorities of your own, as PEM, beside those that Node brings along. */
   ca?: string[]
+  /** Told that a name leads only to where webhooks may not go; the result of the post does not say so. */
+  onRefused?: (error: RefusedNameError) => void
 }
 
 /** One request. The body is sent as UTF-8, byte by byte as it was signed. */
 export interface Post {
+  /** Whose it is: connections and look-ups are never shared between tenants. */
+  tenant: string
   url: string
   headers: Record<string, string>
   body: string
@@ -49,52 +54,27 @@ export interface Poster {
 
 /** A poster with connections of its own. */
 export function makePoster(options: PosterOptions): Poster {
-  // loaded with the first post: it would cost every process a tenth of a second, and most never send one
-  let agent: Promise<Agent> | undefined
-  const agentHere = () => {
-    agent ??= agentOf(options)
-    return agent
-  }
+  const agents = new Agents(options)
   const underWay = new Set<Promise<PostResult>>()
   let closing: Promise<void> | undefined
   return {
     async post(post, signal) {
       if (closing) throw new HoldfastError('not_running', 'The poster of webhooks was closed.')
-      const posting = send(agentHere, options, post, signal)
+      const posting = agents.use(post.tenant, (agent) => send(agent, options, post, signal))
       underWay.add(posting)
       return posting.finally(() => underWay.delete(posting))
     },
     close() {
-      closing ??= Promise.allSettled(underWay).then(async () => (await agent)?.destroy())
+      closing ??= Promise.allSettled(underWay).then(() => {
+        options.resolver.close()
+        return agents.close()
+      })
       return closing
     },
   }
 }
 
-async function agentOf({ policy, timeoutMs, resolve, ca }: PosterOptions): Promise<Agent> {
-  const { Agent } = await import('undici')
-  return new Agent({
-    connect: {
-      lookup: pinnedLookup(policy, resolve),
-      timeout: timeoutMs,
-      ...(ca ? { ca: [...rootCertificates, ...ca] } : {}),
-    },
-    connections: 512,
-    keepAliveTimeout: 4_000,
-    keepAliveMaxTimeout: 10_000,
-    maxHeaderSize: 16_384,
-    // the deadline of the post rules; these would only end it with another sentence
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  })
-}
-
-async function send(
-  agentHere: () => Promise<Agent>,
-  options: PosterOptions,
-  post: Post,
-  signal?: AbortSignal,
-): Promise<PostResult> {
+async function send(agent: Agent, options: PosterOptions, post: Post, signal?: AbortSignal): Promise<PostResult> {
   signal?.throwIfAborted()
   const startedAt = performance.now()
   const ms = () => Math.round(performance.now() - startedAt)
@@ -105,11 +85,12 @@ async function send(
   signal?.addEventListener('abort', stop, { once: true })
   try {
     const url = checkWebhookUrl(post.url, policy)
-    const answer = await untilOver(over.signal, ask(agentHere, url, post, over.signal))
+    const answer = await untilOver(over.signal, ask(agent, url, post, over.signal))
     const body = await readUpTo(maxResponseBytes, answer.body)
     return resultOf({ url, status: answer.statusCode, headers: answer.headers, body, ms: ms(), atMs: post.atMs + ms() })
   } catch (error) {
     signal?.throwIfAborted()
+    if (error instanceof RefusedNameError) options.onRefused?.(error)
     if (error instanceof HoldfastError) return { kind: 'permanent', reason: error.message, ms: ms() }
     if (over.signal.aborted) return { kind: 'retry', reason: `No answer came within ${timeoutMs} ms.`, ms: ms() }
     return { kind: isMalformed(error) ? 'permanent' : 'retry', reason: sentenceOf(error), ms: ms() }
@@ -119,15 +100,10 @@ async function send(
   }
 }
 
-async function ask(
-  agentHere: () => Promise<Agent>,
-  url: URL,
-  post: Post,
-  signal: AbortSignal,
-): Promise<Dispatcher.ResponseData> {
+async function ask(agent: Agent, url: URL, post: Post, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
   const body = Buffer.from(post.body, 'utf8')
-  const [{ request }, dispatcher] = await Promise.all([import('undici'), agentHere()])
-  return request(url, { dispatcher, method: 'POST', headers: post.headers, body, signal })
+  const { request } = await import('undici')
+  return request(url, { dispatcher: agent, method: 'POST', headers: post.headers, body, signal })
 }
 
 /** What was awaited, or the reason why it is over. A request hears its signal only when it is connected; we do not wait for that. */

@@ -6,6 +6,7 @@ import { sign } from './sign.ts'
 /** What is sent: to whom, what, and signed with what. Secrets are sealed, and two while one is replaced. */
 export interface Sending {
   id: string
+  tenant: string
   url: string
   body: string
   headers: Record<string, string>
@@ -24,7 +25,7 @@ export interface Signer {
 export function requestOf(sending: Sending, { key, userAgent, atMs }: Signer): Post {
   const timestamp = Math.floor(atMs / 1_000)
   const secrets = sending.secrets.map((secret) => unseal(secret, key))
-  const { id, url, body } = sending
+  const { id, tenant, url, body } = sending
   const ours = {
     'content-type': 'application/json',
     'user-agent': userAgent,
@@ -34,7 +35,7 @@ export function requestOf(sending: Sending, { key, userAgent, atMs }: Signer): P
     ...(sending.trace === null ? {} : { traceparent: sending.trace }),
   }
   // ours last: nobody overrides them, whatever a row holds
-  return { url, body, atMs, headers: { ...sending.headers, ...ours } }
+  return { tenant, url, body, atMs, headers: { ...sending.headers, ...ours } }
 }
 
 /** The sending of a delivery; a sentence if there is nobody to send it to. */
@@ -43,6 +44,7 @@ export function sendingOf(row: ClaimedDelivery): Sending | string {
     return row.endpoint_id === null ? 'The webhook of this job is gone.' : 'The endpoint was removed.'
   return {
     id: row.event_id,
+    tenant: row.tenant,
     url: row.url,
     body: row.body,
     headers: row.headers ?? {},

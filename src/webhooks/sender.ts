@@ -19,7 +19,7 @@ import {
   type Tried,
   writeTries,
 } from './delivery.sql.ts'
-import { makeLanes } from './lanes.ts'
+import type { Lanes } from './lanes.ts'
 import { switchedOff } from './plan.sql.ts'
 import type { Poster, PostResult } from './post.ts'
 import { requestOf, sendingOf } from './request.ts'
@@ -30,6 +30,8 @@ export interface SenderParts {
   store: Store
   wakeups: Wakeups
   poster: Poster
+  /** What is in flight in this process, tests included. */
+  lanes: Lanes
   /** The key that secrets are sealed with. */
   key: Buffer | null
   userAgent: string
@@ -57,7 +59,9 @@ export interface Sender extends Service {
 }
 
 /** How many deliveries one process sends at once. */
-const mostInFlight = 512
+export const mostInFlight = 512
+/** The wait before the next lanes of a tenant that has very many are looked at. */
+const furtherMs = 20
 /** How much longer than a try a claim lasts. */
 export const claimSlackMs = 5_000
 /** How long those in flight may take to end when the sender stops. */
@@ -72,11 +76,11 @@ interface Ended {
 
 /** Makes a sender. */
 export function makeSender(parts: SenderParts): Sender {
-  const { store, news } = parts
-  const lanes = makeLanes(mostInFlight)
+  const { store, news, lanes } = parts
   const inFlight = new Set<Promise<void>>()
   let leaving = new AbortController()
-  let after = ''
+  let cursors = new Map<string, string>()
+  let looking: Promise<void> | undefined
   let lookedMs = Number.NEGATIVE_INFINITY
   let unhear: (() => Promise<void>) | undefined
 
@@ -90,7 +94,7 @@ export function makeSender(parts: SenderParts): Sender {
   })
 
   async function carry(row: ClaimedDelivery, clock: Clock): Promise<void> {
-    lanes.begin(row.lane)
+    lanes.begin(row.tenant, row.lane)
     let ms: number | null = null
     try {
       const tried = await send(parts, row, clock, leaving.signal)
@@ -100,33 +104,43 @@ export function makeSender(parts: SenderParts): Sender {
       // what was not written comes due again when the claim ends
       news.trouble(error)
     } finally {
-      lanes.end(row.lane, ms)
+      lanes.end(row.tenant, row.lane, ms)
       sending.wake()
     }
   }
 
   async function turn(): Promise<number> {
-    await lookAtOldest()
+    lookAtOldest()
     const room = lanes.room()
     if (room.limit === 0) return parts.pollMs
-    const rows = await store.run(claimDeliveries, { ...room, after, claimMs: parts.timeoutMs + claimSlackMs })
+    const walked = { cursorTenants: [...cursors.keys()], cursors: [...cursors.values()] }
+    const answer = await store.run(claimDeliveries, { ...room, ...walked, claimMs: parts.timeoutMs + claimSlackMs })
     const heardMs = performance.now()
+    const rows = answer.filter((row) => row.id !== null)
     for (const row of rows) {
       const carried = carry(row, () => row.now_ms + performance.now() - heardMs)
       inFlight.add(carried)
       void carried.then(() => inFlight.delete(carried))
     }
-    const hadStart = after !== ''
-    // with no room for all, the next claim goes on where this one ended, so that the last lanes get their turn too
-    after = rows.length === room.limit ? rows.reduce((last, { lane }) => (lane > last ? lane : last), '') : ''
-    return rows.length > 0 || hadStart ? 0 : parts.pollMs
+    cursors = new Map([
+      // a tenant without room was not looked at, and goes on from where it is
+      ...[...cursors].filter(([tenant]) => room.tenantMosts[room.tenants.indexOf(tenant)] === 0),
+      ...answer.flatMap((row) => (row.id === null ? Object.entries(row.further ?? {}) : [])),
+    ])
+    if (rows.length > 0) return 0
+    return cursors.size > 0 ? Math.min(furtherMs, parts.pollMs) : parts.pollMs
   }
 
-  async function lookAtOldest(): Promise<void> {
-    if (performance.now() - lookedMs < lookEveryMs) return
+  /** Beside the claims, not before them: it walks every lane of every tenant. */
+  function lookAtOldest(): void {
+    if (looking || performance.now() - lookedMs < lookEveryMs) return
     lookedMs = performance.now()
-    const [oldest] = await store.run(oldestDue, {})
-    news.oldest(oldest?.late_ms ?? 0)
+    looking = store
+      .run(oldestDue, {})
+      .then(([oldest]) => news.oldest(oldest?.late_ms ?? 0), news.trouble)
+      .finally(() => {
+        looking = undefined
+      })
   }
 
   const sending = loop({ turn, onError: news.trouble })
@@ -145,6 +159,7 @@ export function makeSender(parts: SenderParts): Sender {
       if (inFlight.size > 0 && !(await within(graceMs, Promise.all(inFlight)))) leaving.abort()
       await Promise.all(inFlight)
       await outcomes.idle()
+      await looking
       await unhear?.()
       unhear = undefined
     },

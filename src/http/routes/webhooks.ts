@@ -63,7 +63,7 @@ export const webhookOperations = [
     scope: 'operate',
     body: z.strictObject({ ...settable, secret: z.string().max(200).optional(), tenant: tenant.optional() }),
     answers: { 201: { about: 'It was created.', schema: withSecret, headers: { Location: 'Where it is.' } } },
-    problems: urlProblems,
+    problems: [...urlProblems, 'too_many_endpoints'],
     async handle({ hf, caller, body }) {
       const owner = tenantFor(caller, body.tenant) ?? 'default'
       const created = await hf.webhooks.create({ ...(body as NewEndpoint), tenant: owner })
@@ -185,7 +185,7 @@ export const webhookOperations = [
     path: '/v1/webhooks/{id}/test',
     tag: 'webhooks',
     summary: 'Send a sample to a webhook',
-    about: 'Signed, at once, once; answers what came of it.',
+    about: 'Signed, at once, once; answers what came of it. Tests count as webhooks in flight.',
     scope: 'operate',
     params: byId,
     answers: {
@@ -201,7 +201,7 @@ export const webhookOperations = [
           .openapi('WebhookTest'),
       },
     },
-    problems: ['endpoint_not_found', 'secret_key_wrong'],
+    problems: ['endpoint_not_found', 'secret_key_wrong', 'webhooks_busy'],
     async handle({ hf, caller, params }) {
       const came = await hf.webhooks.test(params.id, scopeFor(caller))
       const isDelivered = came.kind === 'delivered'
