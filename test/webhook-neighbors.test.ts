@@ -1,6 +1,6 @@
 import type { Holdfast } from 'holdfast'
 import { textOf } from '#holdfast/store/sql'
-import { claimDeliveries } from '#holdfast/webhooks/delivery.sql'
+import { claimDeliveries } from '#holdfast/webhooks/claim.sql'
 import { Lanes } from '#holdfast/webhooks/lanes'
 import { expect, type Fixtures, gate, test, until } from './fixtures.ts'
 import { echo, hook, near, settled } from './webhooks/hooks.ts'

@@ -31,7 +31,7 @@ export function addAdd(webhooks: Command): void {
     .option('--note <text>', 'For people.')
     .action((url: string, flags: Flags) => add(url, flags))
   addTypes(addHeader(command), 'Which events, those that end a job if not given:')
-  addSettings(addJson(command), webhookSettings)
+  addSettings(addJson(command), [...webhookSettings, 'webhookEndpoints'])
   addExamples(command, [
     ['holdfast webhooks add https://example.com/hooks', 'the end of each job'],
     [

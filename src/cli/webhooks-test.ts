@@ -13,7 +13,7 @@ export function addTest(webhooks: Command): void {
     .description('Send a signed sample to an endpoint, once, and say what came of it. Code 1 if it did not arrive.')
     .argument('<id>', 'The id of an endpoint, or its last 8 letters.')
     .action((id: string, flags: { json?: true }) => test(id, flags))
-  addSettings(addJson(command), [...webhookSettings, 'webhookTimeoutMs'])
+  addSettings(addJson(command), [...webhookSettings, 'webhookTimeoutMs', 'webhookLookupMs', 'webhookNameServers'])
   addExamples(command, [['holdfast webhooks test 099a8057', 'whether its receiver takes what is sent']])
 }
 

@@ -6,7 +6,7 @@
 //
 // A tenant may have no more in flight than its limit, and no more than is still free. So one tenant alone takes half of
 // the whole, two take a third each, and however many there are, the next one finds about as much room as each of them has.
-import type { ClaimRoom } from './delivery.sql.ts'
+import type { ClaimRoom } from './claim.sql.ts'
 
 /** How many deliveries may be in flight: in all, and of one tenant. */
 export interface LaneLimits {

@@ -1,4 +1,4 @@
-import type { ClaimedDelivery } from './delivery.sql.ts'
+import type { ClaimedDelivery } from './claim.sql.ts'
 import type { Post } from './post.ts'
 import { unseal } from './secret.ts'
 import { sign } from './sign.ts'

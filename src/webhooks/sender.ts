@@ -11,14 +11,8 @@ import { group } from '../service/group.ts'
 import { loop, type Service, within } from '../service/service.ts'
 import { runBatch, type Told } from '../store/batch.ts'
 import type { Store } from '../store/store.ts'
-import {
-  type ClaimedDelivery,
-  claimDeliveries,
-  oldestDue,
-  type SwitchedOff,
-  type Tried,
-  writeTries,
-} from './delivery.sql.ts'
+import { type ClaimedDelivery, claimDeliveries, oldestDue } from './claim.sql.ts'
+import { type SwitchedOff, type Tried, writeTries } from './delivery.sql.ts'
 import type { Lanes } from './lanes.ts'
 import { switchedOff } from './plan.sql.ts'
 import type { Poster, PostResult } from './post.ts'

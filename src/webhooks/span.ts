@@ -1,5 +1,5 @@
 import { beginSpan, type Traced } from '../trace/trace.ts'
-import type { ClaimedDelivery } from './delivery.sql.ts'
+import type { ClaimedDelivery } from './claim.sql.ts'
 import type { PostResult } from './post.ts'
 
 /** Begins the span of one try of a delivery, in the trace of its job; null if nobody traces. The path of a URL may be a secret. */
