@@ -156,7 +156,7 @@ test('a webhook of a job exists if and only if the transaction of its submit com
 test('a result that is too large is replaced by a link', async ({ open }) => {
   const server = await hook()
   const large = defineJob('large', { run: () => randomBytes(5_000_000).toString('hex') })
-  const hf = await open({ jobs: [large], ...near, publicUrl: 'https://jobs.example.com/' })
+  const hf = await open({ jobs: [large], ...near, maxOutputBytes: 16_777_216, publicUrl: 'https://jobs.example.com/' })
   const { secret } = await hf.webhooks.create({ url: server.url })
   await hf.work()
   const job = await hf.submit(large, null)
