@@ -1,3 +1,4 @@
+import { defineJob } from 'holdfast'
 import type { Client } from 'holdfast/client'
 import { expect, problem, type Served, test, until } from './http/door.ts'
 
@@ -201,4 +202,24 @@ test('pages of kinds show each once', async ({ hf, serve }) => {
     path = next === null ? null : `/v1/kinds?limit=2&cursor=${next}`
   }
   expect(names).toEqual(['shared-0', 'shared-1', 'shared-2', 'own-0', 'own-1', 'own-2'])
+})
+
+test('a kind is stranded for a tenant whose jobs only the worker of another could serve', async ({ hf }) => {
+  const invoice = defineJob('invoice', { run: () => {} })
+  await hf.remote.open({ kinds: [{ name: 'invoice' }], tenant: 'mallory' })
+  await hf.submit(invoice, null as never, { tenant: 'mallory' })
+  expect((await hf.recovery()).stranded).toEqual([])
+  await hf.submit(invoice, null as never, { tenant: 'acme', priority: 1 })
+  expect((await hf.recovery()).stranded).toMatchObject([{ queue: 'default', kind: 'invoice' }])
+})
+
+test('a worker that is opened over and over writes its kinds once', async ({ hf, query }) => {
+  const versions = () => query('select name, xmin::text from holdfast.kind order by name')
+  const worker = { kinds: many(3, 'same'), tenant: 'acme' }
+  await hf.remote.open(worker)
+  const before = await versions()
+  await hf.remote.open(worker)
+  expect(await versions()).toEqual(before)
+  await hf.remote.open({ ...worker, kinds: [{ name: 'same-0', queue: 'other' }] })
+  expect(await hf.kind('same-0', { tenant: 'acme' })).toMatchObject({ queue: 'other' })
 })

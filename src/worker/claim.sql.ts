@@ -177,7 +177,10 @@ export interface Kinds {
   stages: string[]
 }
 
-/** Inserts kinds, or says anew what they are, if that condition holds. */
+/**
+ * Inserts kinds, or says anew what they are, if that condition holds. What was said a moment ago is not written again: a worker that is
+ * started over and over would leave nothing but dead rows.
+ */
 export const writeKinds = (p: Kinds, condition: Sql) => sql`
   insert into holdfast.kind (tenant, name, queue, priority, crash_budget, stages)
   select ${p.tenant}::text, name, queue, priority, crash_budget, stages::json
@@ -186,7 +189,10 @@ export const writeKinds = (p: Kinds, condition: Sql) => sql`
   where ${condition}
   order by name
   on conflict (tenant, name) do update
-  set queue = excluded.queue, priority = excluded.priority, crash_budget = excluded.crash_budget, stages = excluded.stages, seen_at = now()`
+  set queue = excluded.queue, priority = excluded.priority, crash_budget = excluded.crash_budget, stages = excluded.stages, seen_at = now()
+  where kind.seen_at < now() - interval '1 minute'
+    or (kind.queue, kind.priority, kind.crash_budget, kind.stages::text)
+      is distinct from (excluded.queue, excluded.priority, excluded.crash_budget, excluded.stages::text)`
 
 /** Makes the kinds known that this program can run. */
 export const registerKinds = statement<never>()('kind.register', (p: Kinds) => writeKinds(p, raw('true')))

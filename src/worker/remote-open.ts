@@ -22,8 +22,8 @@ export function makeOpener({ store, config, version }: { store: Store; config: C
     const faces = { ...facesOf(kinds), tenant: tenant ?? '' }
     if (tenant === null) return void (await store.run(registerKinds, faces))
     const most = config.kindsPerTenant
-    const written = await store.run(introduceKinds, { ...faces, most })
-    if (written.length > 0) return
+    const [told] = await store.run(introduceKinds, { ...faces, most })
+    if (told?.is_allowed) return
     throw new HoldfastError(
       'kinds_exhausted',
       `The tenant ${tenant} would have more than ${most} kinds with these (setting kindsPerTenant). Reuse names; those that nobody serves are removed in time.`,

@@ -256,19 +256,16 @@ export const forgottenAttempts = statement<{ id: string; attempt: number }>()(
 
 /**
  * Makes kinds known that a tenant's own worker serves, unless the tenant would then have more than it may. They decide where its own jobs
- * wait, and nothing about those of others. No row back: it would have too many.
+ * wait, and nothing about those of others.
  */
-export const introduceKinds = statement<{ name: string }>()(
+export const introduceKinds = statement<{ is_allowed: boolean }>()(
   'kind.introduce',
   (p: Kinds & { most: number }) => sql`
-  ${writeKinds(
-    p,
-    sql`(
-      select count(*)
-      from (
-        select name from holdfast.kind where tenant = ${p.tenant} union select unnest(${p.names}::text[])
-      ) as known
-    ) <= ${p.most}::int`,
-  )}
-  returning name`,
+  with told as materialized (
+    select count(*) <= ${p.most}::int as is_allowed
+    from (select name from holdfast.kind where tenant = ${p.tenant} union select unnest(${p.names}::text[])) as known
+  ),
+  written as (${writeKinds(p, raw('(select is_allowed from told)'))})
+  select is_allowed
+  from told`,
 )
