@@ -21,25 +21,33 @@ async function openOne(port: number, from?: string): Promise<RawConnection> {
 
 test('clients that ask for the docs without end and never read cannot end a server with a small heap', async () => {
   const serving = run(['serve', '--http-port', '0'], {
-    env: { HOLDFAST_URL: 'postgres://nobody@127.0.0.1:1/nothing', NODE_OPTIONS: '--max-old-space-size=64' },
+    env: {
+      HOLDFAST_URL: 'postgres://nobody@127.0.0.1:1/nothing',
+      NODE_OPTIONS: '--max-old-space-size=64',
+      HOLDFAST_HTTP_DRAIN_MS: '20000',
+    },
   })
   const [, at] = await serving.says(/Serving at (\S+),/)
   const port = Number(new URL(at as string).port)
   const polite = await openOne(port, '127.0.0.2')
-  for (let round = 0; round < 2; round++) {
-    const rude = await openMany(port, 100)
-    // half of them as many as fit into one packet, half as many as they may
-    for (const [index, { socket }] of rude.entries()) socket.write(get('/docs').repeat(index % 2 === 0 ? 1_500 : 17))
-    for (let index = 0; index < 20; index++) {
-      polite.socket.write(get('/livez'))
-      expect(statusOf(await polite.answer())).toBe(200)
-    }
+  const isAnswered = async (path: string) => {
+    polite.socket.write(get(path))
+    return statusOf(await polite.answer()) === 200
   }
-  polite.socket.write(get('/docs'))
-  expect(statusOf(await polite.answer())).toBe(200)
+  expect(await isAnswered('/livez')).toBe(true)
+  const rude: RawConnection[] = []
+  for (let round = 0; round < 2; round++) {
+    const more = await openMany(port, 100)
+    // half of them as many as fit into one packet, half as many as they may
+    for (const [index, { socket }] of more.entries()) socket.write(get('/docs').repeat(index % 2 === 0 ? 1_500 : 17))
+    for (let index = 0; index < 20; index++) expect(await isAnswered('/livez')).toBe(true)
+    rude.push(...more)
+  }
+  expect(await isAnswered('/docs')).toBe(true)
   serving.signal('SIGTERM')
-  polite.socket.write(get('/livez'))
-  expect(statusOf(await polite.answer())).toBe(200)
+  await serving.says(/Stopping/)
+  expect(await isAnswered('/livez')).toBe(true)
+  for (const { socket } of rude) socket.destroy()
   expect(await serving.exited).toBe(0)
 })
 

@@ -62,7 +62,16 @@ function start(args: readonly string[], { cwd, env }: CallOptions): ChildProcess
 }
 
 function environment({ env }: CallOptions): NodeJS.ProcessEnv {
-  return { ...process.env, HOLDFAST_URL: '', HOLDFAST_DATA_DIR: '', HOLDFAST_LOG_LEVEL: '', NO_COLOR: '', ...env }
+  return {
+    ...process.env,
+    HOLDFAST_URL: '',
+    HOLDFAST_DATA_DIR: '',
+    HOLDFAST_LOG_LEVEL: '',
+    NO_COLOR: '',
+    // the connections that fetch keeps are not waited for
+    HOLDFAST_HTTP_DRAIN_MS: '0',
+    ...env,
+  }
 }
 
 /** Runs a command to its end. */
