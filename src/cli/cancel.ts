@@ -1,16 +1,7 @@
-import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { forEachJob } from './many.ts'
-
-/** Who cancels: the user of this machine. */
-function whoAmI(): string {
-  try {
-    return `${userInfo().username}@${hostname()}`
-  } catch {
-    return hostname() // a user without a name, as containers have them
-  }
-}
+import { whoAmI } from './who-am-i.ts'
 
 /** Adds `holdfast cancel <id…>`. */
 export function addCancel(program: Command): void {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { Holdfast } from '../engine/engine.ts'
 import { type ApiKey, type Scope, scopes } from '../engine/keys.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { withClient } from './client.ts'
@@ -6,6 +7,7 @@ import { addExamples, addJson, addSettings, clientSettings, configOf } from './f
 import { table } from './table.ts'
 import { complain, paint, print } from './terminal.ts'
 import { ageWords, parseLength } from './time-words.ts'
+import { whoAmI } from './who-am-i.ts'
 
 interface Flags {
   name?: string
@@ -67,12 +69,15 @@ async function create(flags: Flags): Promise<void> {
   if ((flags.tenant === undefined) === (flags.allTenants === undefined))
     throw new HoldfastError('option_invalid', 'Say whose jobs the key sees: --tenant <tenant>, or --all-tenants.')
   const created = await withClient(configOf({ ...flags }), (hf) =>
-    hf.keys.create({
-      name: flags.name as string,
-      scopes: (flags.scopes as string).split(',').map((scope) => scope.trim()) as Scope[],
-      tenant: flags.tenant ?? null,
-      ...(flags.expires === undefined ? {} : { expiresMs: parseLength('--expires', flags.expires) }),
-    }),
+    hf.keys.create(
+      {
+        name: flags.name as string,
+        scopes: (flags.scopes as string).split(',').map((scope) => scope.trim()) as Scope[],
+        tenant: flags.tenant ?? null,
+        ...(flags.expires === undefined ? {} : { expiresMs: parseLength('--expires', flags.expires) }),
+      },
+      { by: whoAmI() },
+    ),
   )
   if (flags.json) return print(JSON.stringify(created, null, 2))
   complain(`Created the key ${created.name} (${created.id}). Keep its text; it is shown this once:`)
@@ -80,7 +85,7 @@ async function create(flags: Flags): Promise<void> {
 }
 
 async function list(flags: Flags): Promise<void> {
-  const all = await withClient(configOf({ ...flags }), (hf) => hf.keys.list())
+  const all = await withClient(configOf({ ...flags }), (hf) => allKeys(hf))
   if (flags.json) return print(JSON.stringify(all, null, 2))
   if (all.length === 0) return complain('There are no keys yet. `holdfast keys create --help` says how to make one.')
   const rows = all.map((key) => [
@@ -89,10 +94,29 @@ async function list(flags: Flags): Promise<void> {
     { text: key.tenant ?? 'all tenants' },
     { text: key.scopes.join(', ') },
     { text: ageWords(key.createdAt) },
+    { text: makerWords(key) },
     { text: key.usedAt ? ageWords(key.usedAt) : 'never' },
     stateCell(key),
   ])
-  for (const line of table(['ID', 'NAME', 'TENANT', 'SCOPES', 'CREATED', 'USED', 'STATE'], rows)) print(line)
+  for (const line of table(['ID', 'NAME', 'TENANT', 'SCOPES', 'CREATED', 'BY', 'USED', 'STATE'], rows)) print(line)
+}
+
+const pageSize = 1_000
+
+async function allKeys(hf: Holdfast): Promise<ApiKey[]> {
+  const all: ApiKey[] = []
+  let page: ApiKey[]
+  do {
+    const last = all.at(-1)
+    page = await hf.keys.list({ limit: pageSize, ...(last && { before: last.id }) })
+    all.push(...page)
+  } while (page.length === pageSize)
+  return all
+}
+
+/** Who made a key; a key by the end of its id, as this list names it. */
+function makerWords({ createdBy }: ApiKey): string {
+  return createdBy?.replace(/^key \S+(?=\S{8}$)/, 'key ') ?? ''
 }
 
 function stateCell({ revokedAt, expiresAt }: ApiKey) {
@@ -104,9 +128,9 @@ function stateCell({ revokedAt, expiresAt }: ApiKey) {
 async function revoke(word: string, flags: Flags): Promise<void> {
   const revoked = await withClient(configOf({ ...flags }), async (hf) => {
     const isEnd = /^[0-9a-f]{6,12}$/i.test(word)
-    const found = (await hf.keys.list()).filter(({ id }) => isEnd && id.endsWith(word.toLowerCase()))
+    const found = isEnd ? await hf.keys.list({ ending: word, limit: 2 }) : []
     if (found.length > 1) throw new HoldfastError('option_invalid', `Several keys end with ${word}; give more letters.`)
-    return hf.keys.revoke(found[0]?.id ?? word)
+    return hf.keys.revoke(found[0]?.id ?? word, { by: whoAmI() })
   })
   if (flags.json) return print(JSON.stringify(revoked, null, 2))
   print(`${paint('green', 'Revoked')} the key ${revoked.name} (${revoked.id}).`)

@@ -79,7 +79,7 @@ async function serve(module: string | undefined, flags: Record<string, unknown>)
 
 async function tellKeys(hf: Holdfast): Promise<void> {
   complain('Ready: the database answers, and its schema fits.')
-  if ((await hf.keys.list()).some(({ revokedAt }) => revokedAt === null)) return
+  if ((await hf.keys.list({ good: true, limit: 1 })).length > 0) return
   complain(
     'There are no API keys yet, so nobody can come in. Make one: holdfast keys create --name me --scopes submit,read --all-tenants',
   )

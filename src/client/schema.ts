@@ -425,7 +425,7 @@ export interface paths {
         put?: never;
         /**
          * Send a sample to a webhook
-         * @description Signed, at once, once; answers what came of it. Tests count as webhooks in flight.
+         * @description Signed, at once, once; answers what came of it.
          *
          *     Needs the scope `operate`.
          */
@@ -885,13 +885,17 @@ export interface paths {
         };
         /**
          * List API keys
-         * @description Needs the scope `admin`.
+         * @description The latest first, without their texts.
+         *
+         *     Needs the scope `admin`.
          */
         get: operations["listKeys"];
         put?: never;
         /**
          * Create an API key
-         * @description Needs the scope `admin`.
+         * @description The new key can do no more than the one that makes it, and expires no later: without `expiresMs`, together with it.
+         *
+         *     Needs the scope `admin`.
          */
         post: operations["createKey"];
         delete?: never;
@@ -1016,7 +1020,7 @@ export interface components {
              * @description Stable; see the list of error codes.
              * @enum {string}
              */
-            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "too_many_endpoints" | "webhooks_busy" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "kinds_exhausted" | "sessions_exhausted" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "pipeline_too_long" | "connections_exhausted" | "internal" | "not_running";
+            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "key_exceeds_maker" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "internal" | "not_running";
             /** @description What happened this time, and what to do. */
             detail: string;
             /** @description The X-Request-Id of this request, for whoever reads the logs. */
@@ -1728,6 +1732,8 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             createdAt: string;
+            /** @description Who made it; `key <id>` if a key did. */
+            createdBy: string | null;
             /**
              * Format: date-time
              * @example 2026-01-31T12:00:00.000Z
@@ -1738,6 +1744,7 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             revokedAt: string | null;
+            revokedBy: string | null;
             /**
              * Format: date-time
              * @example 2026-01-31T12:00:00.000Z
@@ -1756,6 +1763,8 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             createdAt: string;
+            /** @description Who made it; `key <id>` if a key did. */
+            createdBy: string | null;
             /**
              * Format: date-time
              * @example 2026-01-31T12:00:00.000Z
@@ -1766,6 +1775,7 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             revokedAt: string | null;
+            revokedBy: string | null;
             /**
              * Format: date-time
              * @example 2026-01-31T12:00:00.000Z
@@ -3090,6 +3100,9 @@ export interface operations {
             query?: {
                 /** @description Only with a key for all tenants; a key of a tenant means its own. */
                 tenant?: string;
+                limit?: number;
+                /** @description What `next` of the page before said. */
+                cursor?: string;
             };
             header?: never;
             path?: never;
@@ -3097,7 +3110,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All keys, without their texts. */
+            /** @description A page of keys. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3105,6 +3118,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         keys: components["schemas"]["ApiKey"][];
+                        /** @description The `cursor` of the next page; null if this was the last. */
+                        next: string | null;
                     };
                 };
             };

@@ -1,4 +1,4 @@
-import { sql, statement } from '../store/sql.ts'
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
 
 /** An API key, as the database knows it. */
 export interface KeyRow {
@@ -7,55 +7,123 @@ export interface KeyRow {
   tenant: string | null
   scopes: string[]
   created_at: Date
+  created_by: string | null
   expires_at: Date | null
   revoked_at: Date | null
+  revoked_by: string | null
   used_at: Date | null
 }
 
-/** Adds a key. */
+/** A key to add. */
+export interface KeyToCreate {
+  id: string
+  name: string
+  hash: Buffer
+  tenant: string | null
+  scopes: string[]
+  expiresMs: number | null
+  by: string | null
+  /** The id of the key that makes it; null if none does. */
+  maker: string | null
+}
+
+const columns = raw(
+  'id, name, tenant, scopes, created_at, created_by, expires_at, revoked_at, revoked_by, used_at',
+)
+const isGood = raw('revoked_at is null and (expires_at is null or expires_at > now())')
+
+/** The event about the keys in `changed`, written with the change. Those of keys for all tenants have a tenant that nobody can be, so no tenant sees them. */
+const announcing = (type: 'key.created' | 'key.revoked', by: string | null): Sql => sql`
+  announced as (
+    insert into holdfast.event (type, tenant, data)
+    select ${raw(`'${type}'`)}, coalesce(tenant, '*'), json_strip_nulls(json_build_object(
+      'key', id, 'name', name, 'scopes', scopes, 'expiresAt', expires_at, 'by', ${by}::text))
+    from changed
+  )`
+
+/**
+ * Adds a key. One that another key makes may do no more than its maker, and ends with it at the latest: no row back if it asks for more, or if its
+ * maker is not good at this moment.
+ */
 export const createKey = statement<KeyRow>()(
   'api_key.create',
-  (p: {
-    id: string
-    name: string
-    hash: Buffer
-    tenant: string | null
-    scopes: string[]
-    expiresMs: number | null
-  }) => sql`
-  insert into holdfast.api_key (id, name, hash, tenant, scopes, expires_at)
-  values (${p.id}::uuid, ${p.name}, ${p.hash}::bytea, ${p.tenant}::text, ${p.scopes}::text[], now() + ${p.expiresMs}::float8 * interval '1 ms')
-  returning id, name, tenant, scopes, created_at, expires_at, revoked_at, used_at`,
+  (p: KeyToCreate) => sql`
+  with maker as (
+    select tenant, scopes, expires_at
+    from holdfast.api_key
+    where id = ${p.maker}::uuid and ${isGood}
+  ),
+  wanted as (
+    select ${p.tenant}::text as tenant, ${p.scopes}::text[] as scopes, now() + ${p.expiresMs}::float8 * interval '1 ms' as expires_at
+  ),
+  changed as (
+    insert into holdfast.api_key (id, name, hash, tenant, scopes, expires_at, created_by)
+    select ${p.id}::uuid, ${p.name}, ${p.hash}::bytea, wanted.tenant, wanted.scopes, coalesce(wanted.expires_at, maker.expires_at), ${p.by}::text
+    from wanted
+    left join maker on true
+    where ${p.maker}::uuid is null or (
+      maker.scopes is not null
+      and (maker.tenant is null or maker.tenant = wanted.tenant)
+      and ('admin' = any(maker.scopes) or wanted.scopes <@ maker.scopes)
+      and (maker.expires_at is null or wanted.expires_at is null or wanted.expires_at <= maker.expires_at)
+    )
+    returning ${columns}
+  ),
+  ${announcing('key.created', p.by)}
+  select *
+  from changed`,
 )
 
 /** The key of that id, if it is good at this moment. */
 export const findKey = statement<KeyRow & { hash: Buffer }>()(
   'api_key.find',
   (p: { id: string }) => sql`
-  select id, name, tenant, scopes, created_at, expires_at, revoked_at, used_at, hash
+  select ${columns}, hash
   from holdfast.api_key
-  where id = ${p.id}::uuid and revoked_at is null and (expires_at is null or expires_at > now())`,
+  where id = ${p.id}::uuid and ${isGood}`,
 )
 
-/** All keys, the latest first. */
-export const listKeys = statement<KeyRow>()(
-  'api_key.list',
-  (p: { tenant: string | null; limit: number }) => sql`
-  select id, name, tenant, scopes, created_at, expires_at, revoked_at, used_at
+/** Which keys; null means any. */
+interface KeyPage {
+  tenant: string | null
+  /** Only those whose ids end like this. */
+  ending: string | null
+  isGood: boolean
+  before: string | null
+  limit: number
+}
+
+const pageOf = (p: KeyPage, whose: Sql) => sql`
+  select ${columns}
   from holdfast.api_key
-  where ${p.tenant}::text is null or tenant = ${p.tenant}
+  where ${whose} and id < coalesce(${p.before}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+    and (${p.ending}::text is null or right(id::text, length(${p.ending})) = ${p.ending}) and (not ${p.isGood}::boolean or (${isGood}))
   order by id desc
-  limit ${p.limit}`,
-)
+  limit ${p.limit}`
 
-/** Makes a key useless. */
+/** Pages of keys, the latest first. Those of a tenant are found by an index, whatever others have. */
+export const keyPages = {
+  all: statement<KeyRow>()('api_key.list', (p: KeyPage) => pageOf(p, raw('true'))),
+  ofTenant: statement<KeyRow>()('api_key.list_tenant', (p: KeyPage) => pageOf(p, sql`tenant = ${p.tenant}`)),
+}
+
+/** Makes a key useless, and tells so once. */
 export const revokeKey = statement<KeyRow>()(
   'api_key.revoke',
-  (p: { id: string; tenant: string | null }) => sql`
-  update holdfast.api_key
-  set revoked_at = coalesce(revoked_at, now())
-  where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant})
-  returning id, name, tenant, scopes, created_at, expires_at, revoked_at, used_at`,
+  (p: { id: string; tenant: string | null; by: string | null }) => sql`
+  with changed as (
+    update holdfast.api_key
+    set revoked_at = now(), revoked_by = ${p.by}::text
+    where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant}) and revoked_at is null
+    returning ${columns}
+  ),
+  ${announcing('key.revoked', p.by)}
+  select *
+  from changed
+  union all
+  select ${raw('id, name, tenant, scopes, created_at, created_by, expires_at, coalesce(revoked_at, now()), revoked_by, used_at')}
+  from holdfast.api_key
+  where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant}) and not exists (select from changed)`,
 )
 
 /** Notes that keys were used. */

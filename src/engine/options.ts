@@ -6,7 +6,7 @@ import type { DeliveryOptions, TenantScope } from './deliveries.ts'
 import type { Holdfast, SubmitHow } from './engine.ts'
 import type { EventPageOptions, Events, SubscribeOptions, WatchOptions } from './events.ts'
 import type { ListOptions } from './given.ts'
-import type { Keys, NewKey } from './keys.ts'
+import type { KeyListOptions, KeyMaker, Keys, NewKey } from './keys.ts'
 import type { KindOptions } from './kinds.ts'
 import type { PauseOptions } from './queues.ts'
 import type { TimelineOptions } from './reads.ts'
@@ -162,11 +162,13 @@ const webhookOptions: Table<Webhooks> = {
 }
 
 const key: Known<NewKey> = { name: true, scopes: true, tenant: true, expiresMs: true }
+const keyMaker: Known<KeyMaker> = { by: true, maker: true }
+const keyList: Known<KeyListOptions> = { tenant: true, ending: true, good: true, before: true, limit: true }
 
 const keyOptions: Table<Keys> = {
-  create: { 0: key },
-  list: { 0: { tenant: true, limit: true } },
-  revoke: { 1: tenant },
+  create: { 0: key, 1: keyMaker },
+  list: { 0: keyList },
+  revoke: { 1: { tenant: true, by: true } },
 }
 
 const owner = { name: true, execution: true }

@@ -108,6 +108,10 @@ export const errorCodes = {
   key_missing: { status: 401, meaning: 'The request carries no API key.' },
   key_refused: { status: 401, meaning: 'There is no such API key, or it was revoked or has expired.' },
   key_not_found: { status: 404, meaning: 'There is no API key with that id.' },
+  key_exceeds_maker: {
+    status: 403,
+    meaning: 'An API key cannot make one that can do more than itself, or that expires later.',
+  },
   scope_missing: { status: 403, meaning: 'The API key does not have the scope that the operation asks for.' },
   tenant_forbidden: { status: 403, meaning: 'The API key is that of another tenant.' },
   host_refused: {

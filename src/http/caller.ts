@@ -47,9 +47,10 @@ export function accountOf({ tenant, keyId }: Caller): string {
   return tenant === null ? `key ${keyId}` : `tenant ${tenant}`
 }
 
-/** Who did something, as an option of calls that record it. */
-export function byCaller({ keyId }: Caller): { by?: string } {
-  return keyId === null ? {} : { by: `key ${keyId}` }
+/** Who did something, as an option of calls that record it. Whatever they call themselves, their key is named. */
+export function byCaller({ keyId }: Caller, name?: string): { by?: string } {
+  if (keyId === null) return name === undefined ? {} : { by: name }
+  return { by: name === undefined ? `key ${keyId}` : `${name} (key ${keyId})` }
 }
 
 /** The same as an option, for calls that take one. */

@@ -1,7 +1,15 @@
 import { allMoves, announces, type EventType as MoveEventType } from './machine.ts'
 
 /** Events that announce no move of a job. */
-const others = ['job.cleared', 'job.log', 'job.parked', 'barrier.expired', 'webhook.disabled'] as const
+const others = [
+  'job.cleared',
+  'job.log',
+  'job.parked',
+  'barrier.expired',
+  'webhook.disabled',
+  'key.created',
+  'key.revoked',
+] as const
 
 /** The type of an event. */
 export type EventType = MoveEventType | (typeof others)[number]

@@ -1,7 +1,6 @@
 import type { PauseOptions } from '../../engine/queues.ts'
-import { HoldfastError } from '../../errors/errors.ts'
-import { byCaller, type Caller, scopeFor, tenantFor } from '../caller.ts'
-import { json, nothing, operation } from '../operation.ts'
+import { byCaller, scopeFor } from '../caller.ts'
+import { json, operation } from '../operation.ts'
 import { anything, flag, limit, name, tenant, text, time, whole } from '../schemas/words.ts'
 import { z } from '../zod.ts'
 
@@ -125,7 +124,7 @@ export const operateOperations = [
     body: z.strictObject({ by: text(200).optional(), reason: text(1_000).optional() }),
     answers: { 200: { about: 'It is paused.', schema: paused } },
     async handle({ hf, caller, params, body }) {
-      await hf.pauseQueue(params.name, { ...byCaller(caller), ...(body as PauseOptions) })
+      await hf.pauseQueue(params.name, { ...(body as PauseOptions), ...byCaller(caller, body.by) })
       return json(200, { name: params.name, isPaused: true })
     },
   }),
@@ -175,90 +174,3 @@ export const operateOperations = [
     handle: async ({ hf }) => json(200, await hf.recovery()),
   }),
 ]
-
-const keyShape = {
-  id: z.string(),
-  name: z.string(),
-  tenant: z.string().nullable().openapi({ description: 'Null for all tenants.' }),
-  scopes: z.array(z.string()),
-  createdAt: time,
-  expiresAt: time.nullable(),
-  revokedAt: time.nullable(),
-  usedAt: time.nullable(),
-}
-const apiKey = z.object(keyShape).openapi('ApiKey')
-
-/** Who may come in. A key of a tenant can make and see only keys of its own. */
-export const keyOperations = [
-  operation({
-    id: 'createKey',
-    method: 'post',
-    path: '/v1/keys',
-    tag: 'keys',
-    summary: 'Create an API key',
-    scope: 'admin',
-    body: z.strictObject({
-      name: text(200).min(1),
-      scopes: z
-        .array(z.enum(['submit', 'read', 'work', 'operate', 'admin']))
-        .min(1)
-        .max(5),
-      tenant: name.nullable().optional().openapi({
-        description: 'Null for all tenants; must be said. A key of a tenant makes keys of its own, and leaves it out.',
-      }),
-      expiresMs: z.number().positive().max(3_153_600_000_000).optional(),
-    }),
-    answers: {
-      201: {
-        about: 'The key. Its text is shown this once.',
-        schema: z.object({ ...keyShape, key: z.string() }).openapi('ApiKeyWithText'),
-      },
-    },
-    problems: ['option_invalid'],
-    async handle({ hf, caller, body }) {
-      const { tenant: asked, expiresMs, ...rest } = body
-      const owner = keyOwner(caller, asked)
-      return json(
-        201,
-        await hf.keys.create({ ...rest, tenant: owner, ...(expiresMs === undefined ? {} : { expiresMs }) }),
-      )
-    },
-  }),
-  operation({
-    id: 'listKeys',
-    method: 'get',
-    path: '/v1/keys',
-    tag: 'keys',
-    summary: 'List API keys',
-    scope: 'admin',
-    query: z.strictObject({ tenant: tenant.optional() }),
-    answers: { 200: { about: 'All keys, without their texts.', schema: z.object({ keys: z.array(apiKey) }) } },
-    handle: async ({ hf, caller, query }) => json(200, { keys: await hf.keys.list(scopeFor(caller, query.tenant)) }),
-  }),
-  operation({
-    id: 'revokeKey',
-    method: 'delete',
-    path: '/v1/keys/{id}',
-    tag: 'keys',
-    summary: 'Revoke an API key',
-    about: 'Every server refuses it within two seconds.',
-    scope: 'admin',
-    params: z.strictObject({ id: z.string().max(100) }),
-    answers: { 204: { about: 'It is useless.' } },
-    problems: ['key_not_found'],
-    async handle({ hf, caller, params }) {
-      await hf.keys.revoke(params.id, scopeFor(caller))
-      return nothing()
-    },
-  }),
-]
-
-/** Whose jobs a key will see. All of them only if that was said: by a word left out nobody should get at everything. */
-function keyOwner(caller: Caller, asked: string | null | undefined): string | null {
-  if (caller.tenant !== null) return tenantFor(caller, asked === null ? 'all tenants' : asked) as string
-  if (asked !== undefined) return asked
-  throw new HoldfastError(
-    'request_invalid',
-    'Say whose jobs the key sees: `tenant` with a name, or null for all tenants.',
-  )
-}
