@@ -1,12 +1,18 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { audit } from '#holdfast/audit/audit'
-import { endedSessions, listQueues, livingSessions } from '#holdfast/engine/overview.sql'
+import { endedSessions, listQueues, listQueuesOfTenant, livingSessions } from '#holdfast/engine/overview.sql'
 import { pages } from '#holdfast/engine/page.sql'
 import { tallyEvents } from '#holdfast/engine/pulse.sql'
 import { lastRefusals, lastRevivals } from '#holdfast/engine/recovery.sql'
 import { endingsOf } from '#holdfast/engine/results.sql'
-import { browseEvents, browseJobEvents, placeBeforeEnd, placeBeforeEndOfJob } from '#holdfast/events/log.sql'
+import {
+  browseEvents,
+  browseJobEvents,
+  browseTenantEvents,
+  placeBeforeEnd,
+  placeBeforeEndOfJob,
+} from '#holdfast/events/log.sql'
 import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from '#holdfast/reaper/revive.sql'
 import {
   endChildSessions,
@@ -17,7 +23,7 @@ import {
 } from '#holdfast/reaper/session.sql'
 import { type Statement, textOf } from '#holdfast/store/sql'
 import { openStore } from '#holdfast/store/store'
-import { countDeliveries } from '#holdfast/webhooks/deliveries.sql'
+import { countDeliveries, listDeliveriesOfTenant } from '#holdfast/webhooks/deliveries.sql'
 import { newDatabase } from './fixtures.ts'
 
 // One database for the file: a million queued and a million finished jobs, a few hundred that run, and a few dozen orphans
@@ -156,6 +162,7 @@ const samples: [
   ['refusal.last', (mode) => planOf(lastRefusals, { limit: 20 }, mode), 0],
   // looks at no more than so many jobs of each queue and state, and at few blocks beside them
   ['queue.list', (mode) => planOf(listQueues, { tenant: 'default', most: 100 }, mode), 0],
+  ['queue.list_tenant', (mode) => planOf(listQueuesOfTenant, { tenant: 'nobody', most: 100_000 }, mode), 0],
   ['event.tally', (mode) => planOf(tallyEvents, { after: 1_000, most: 100 }, mode), 0],
   ['delivery.count', (mode) => planOf(countDeliveries, { tenant: 'default', most: 100 }, mode), 0],
   ['job.revive', async (mode) => planOf(reviveJobs, { orphans: await orphansOf('session_id > 35') }, mode), 1],
@@ -186,6 +193,17 @@ samples.push(
     (page) => [page.name, (mode) => planOf(page, { ...rare, tenant: 'nobody' }, mode), 0] as (typeof samples)[number],
   ),
   ['event.browse', (mode) => planOf(browseEvents, { ...wanted, after: 1_000, most: 10_000 }, mode), 0],
+  ['event.browse_tenant', (mode) => planOf(browseTenantEvents, { ...wanted, after: 0, most: 10_000 }, mode), 0],
+  [
+    'delivery.list_tenant',
+    (mode) =>
+      planOf(
+        listDeliveriesOfTenant,
+        { tenant: 'nobody', endpoint: null, job: null, state: null, before: null, limit: 50 },
+        mode,
+      ),
+    0,
+  ],
   ['event.browse_job', (mode) => planOf(browseJobEvents, { ...wanted, jobId: job, after: 0 }, mode), 0],
   ['event.place_before_end', (mode) => planOf(placeBeforeEnd, { ...wanted, back: 20, most: 10_000 }, mode), 0],
   ['event.place_before_end_job', (mode) => planOf(placeBeforeEndOfJob, { ...wanted, jobId: job, back: 20 }, mode), 0],

@@ -79,7 +79,20 @@ export function eventWords(event: Told, stages: StageNames | undefined): EventWo
 /** Why an event came about, as far as it tells: an error, a reason, a rung of the recovery ladder, and who did it. */
 export function noteOf({ data, at }: Pick<Told, 'data' | 'at'>): string {
   if (typeof data !== 'object' || data === null) return ''
-  const { message, reason, error, why, rung, exit, by, runAt, items, name, scopes, data: more } = data as Record<string, unknown>
+  const {
+    message,
+    reason,
+    error,
+    why,
+    rung,
+    exit,
+    by,
+    runAt,
+    items,
+    name,
+    scopes,
+    data: more,
+  } = data as Record<string, unknown>
   const lost = rung === undefined || exit === undefined ? rung : `${rung}, ${exit}`
   const told = message ?? reason ?? (error as { message?: unknown } | undefined)?.message ?? why ?? lost
   const words = told === undefined ? [] : [String(told)]

@@ -257,7 +257,7 @@ export interface paths {
         };
         /**
          * List events
-         * @description Oldest first, from a place in the log on; without `after`, from its beginning. A page looks at a bounded number of events, so it may be short, even empty, although more comes: go on until `next` is null.
+         * @description Oldest first, from a place in the log on; without `after`, from its beginning. A page looks at a bounded number of events, those of a tenant if the key is of one, so it may be short, even empty, although more comes: go on until `next` is null.
          *
          *     Needs the scope `read`.
          */

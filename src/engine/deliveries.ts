@@ -7,6 +7,7 @@ import {
   type DeliveryRow,
   getDelivery,
   listDeliveries,
+  listDeliveriesOfTenant,
   replayDeliveries,
   replayDelivery,
 } from '../webhooks/deliveries.sql.ts'
@@ -91,7 +92,8 @@ export function makeDeliveries(store: Runner): Deliveries {
         before: before === undefined ? null : deliveryId(before),
         limit: limitOf(limit),
       }
-      return (await store.run(listDeliveries, filter)).map(deliveryOf)
+      const isIndexed = filter.tenant !== null && filter.tenant !== 'default'
+      return (await store.run(isIndexed ? listDeliveriesOfTenant : listDeliveries, filter)).map(deliveryOf)
     },
     async backlog({ tenant } = {}) {
       const [row] = await store.run(countDeliveries, { tenant: textOf('tenant', tenant), most: mostCounted })

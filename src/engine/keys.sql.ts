@@ -27,9 +27,7 @@ export interface KeyToCreate {
   maker: string | null
 }
 
-const columns = raw(
-  'id, name, tenant, scopes, created_at, created_by, expires_at, revoked_at, revoked_by, used_at',
-)
+const columns = raw('id, name, tenant, scopes, created_at, created_by, expires_at, revoked_at, revoked_by, used_at')
 const isGood = raw('revoked_at is null and (expires_at is null or expires_at > now())')
 
 /** The event about the keys in `changed`, written with the change. Those of keys for all tenants have a tenant that nobody can be, so no tenant sees them. */

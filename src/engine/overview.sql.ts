@@ -19,28 +19,45 @@ export interface QueueRow {
 
 interface Counting {
   tenant: string | null
-  /** How many rows are looked at for each queue and state. */
+  /** How many rows are counted for each queue and state. */
   most: number
 }
 
 /** Whether a session serves whoever asks: the remote worker of a tenant is nobody else's, nor are its queues. */
-const servesTenant = (p: Counting) =>
+const servesTenant = (p: { tenant: string | null }) =>
   sql`(${p.tenant}::text is null or session.tenant is null or session.tenant = ${p.tenant})`
 
-/** How many rows of a walk are the tenant's, and whether the walk ended before the rows did. */
+const workersOf = (p: { tenant: string | null }) => sql`(
+      select count(*)
+      from holdfast.session
+      where session.ended_at is null and session.lease_until > now() and name.queue = any(session.queues) and ${servesTenant(p)}
+    ) as workers`
+
+/** Queues whose names anybody may know: workers serve them. Of those that were ever paused, only who sees all tenants is told. */
+const publicQueues = (p: Counting) => sql`public (queue) as materialized (
+    select queue from holdfast.kind where tenant = '' or tenant = ${p.tenant}::text
+    union
+    select unnest(queues) from holdfast.session where ended_at is null and ${servesTenant(p)}
+    union
+    select name from holdfast.queue where ${p.tenant}::text is null
+  )`
+
+const isOf = (p: Counting) => sql`(${p.tenant}::text is null or job.tenant = ${p.tenant})`
+
+/** How many rows a walk meets, and whether it ended before they did. */
 const counted = (p: Counting, walk: Sql) => sql`
-    select count(*) filter (where ${p.tenant}::text is null or walked.tenant = ${p.tenant}) as own, count(*) >= ${p.most}::int as is_capped,
-      min(walked.run_at) filter (where ${p.tenant}::text is null or walked.tenant = ${p.tenant}) as first_at
+    select count(*) as own, count(*) >= ${p.most}::int as is_capped, min(walked.run_at) as first_at
     from (${walk} limit ${p.most}) as walked`
 
 /** The queued jobs of a queue on one side of now, lane after lane: each walk is a range of the index, and stops at the limit. */
 const queuedRows = (p: Counting, side: string) => sql`
-      select job.tenant, job.run_at
+      select job.run_at
       from lane
       cross join lateral (
-        select job.tenant, job.run_at
+        select job.run_at
         from holdfast.live_job as job
         where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority and ${legal('claim')} and job.run_at ${raw(side)} now()
+          and ${isOf(p)}
         order by job.run_at
         limit ${p.most}
       ) as job
@@ -68,23 +85,17 @@ export const listQueues = statement<QueueRow>()(
   ),
   ${holders},
   running as materialized (
-    select job.queue, job.tenant
+    select job.queue
     from holder
     cross join lateral (
-      select job.queue, job.tenant from holdfast.live_job as job where job.session_id = holder.session_id limit ${p.most}
+      select job.queue from holdfast.live_job as job where job.session_id = holder.session_id and ${isOf(p)} limit ${p.most}
     ) as job
     limit ${p.most}
   ),
   waiting as materialized (
-    select job.queue, job.tenant from holdfast.live_job as job where ${legal('join')} order by job.id limit ${p.most}
+    select job.queue from holdfast.live_job as job where ${legal('join')} and ${isOf(p)} order by job.id limit ${p.most}
   ),
-  public (queue) as materialized (
-    select queue from holdfast.kind where tenant = '' or tenant = ${p.tenant}::text
-    union
-    select unnest(queues) from holdfast.session where ended_at is null and ${servesTenant(p)}
-    union
-    select name from holdfast.queue
-  ),
+  ${publicQueues(p)},
   name (queue) as (
     select queue from public
     union
@@ -96,11 +107,7 @@ export const listQueues = statement<QueueRow>()(
   )
   select name.queue as name, queue.paused_at, queue.paused_by, queue.pause_reason, due.own as queued, scheduled.own as scheduled, running.own as running, waiting.own as waiting,
     (extract(epoch from now() - case when ${p.tenant}::text is null then first.run_at else due.first_at end) * 1000)::float8 as oldest_due_ms,
-    (
-      select count(*)
-      from holdfast.session
-      where session.ended_at is null and session.lease_until > now() and name.queue = any(session.queues) and ${servesTenant(p)}
-    ) as workers,
+    ${workersOf(p)},
     due.is_capped or scheduled.is_capped or running.is_capped or waiting.is_capped as is_capped
   from name
   left join holdfast.queue on queue.name = name.queue
@@ -119,17 +126,55 @@ export const listQueues = statement<QueueRow>()(
     where lane.queue = name.queue
   ) as first
   cross join lateral (
-    select count(*) filter (where running.queue = name.queue and (${p.tenant}::text is null or running.tenant = ${p.tenant})) as own,
+    select count(*) filter (where running.queue = name.queue) as own,
       count(*) >= ${p.most}::int as is_capped
     from running
   ) as running
   cross join lateral (
-    select count(*) filter (where waiting.queue = name.queue and (${p.tenant}::text is null or waiting.tenant = ${p.tenant})) as own,
+    select count(*) filter (where waiting.queue = name.queue) as own,
       count(*) >= ${p.most}::int as is_capped
     from waiting
   ) as waiting
   -- the name of a queue that only another tenant uses is not for this one
   where ${p.tenant}::text is null or due.own + scheduled.own + running.own + waiting.own > 0 or name.queue in (select queue from public)
+  order by name.queue`,
+)
+
+/**
+ * The queues of one tenant, with what it has in them: found by the index of tenants, so that what others have is neither looked at nor told. The index
+ * leaves out the tenant of those who know none. Pairs are compared, because no other index has them in that order.
+ */
+export const listQueuesOfTenant = statement<QueueRow>()(
+  'queue.list_tenant',
+  (p: Counting & { tenant: string }) => sql`
+  with own as materialized (
+    select job.queue, job.state, job.run_at
+    from holdfast.live_job as job
+    where (job.tenant, job.id) >= (${p.tenant}::text, '00000000-0000-0000-0000-000000000000'::uuid)
+      and (job.tenant, job.id) <= (${p.tenant}::text, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) and job.tenant <> 'default'
+    order by job.tenant, job.id
+    limit ${p.most}
+  ),
+  ${publicQueues(p)},
+  name (queue) as (
+    select queue from public
+    union
+    select queue from own
+  )
+  select name.queue as name, queue.paused_at, queue.paused_by, queue.pause_reason, has.queued, has.scheduled, has.running, has.waiting,
+    (extract(epoch from now() - has.first_at) * 1000)::float8 as oldest_due_ms, ${workersOf(p)},
+    (select count(*) >= ${p.most}::int from own) as is_capped
+  from name
+  left join holdfast.queue on queue.name = name.queue
+  cross join lateral (
+    select count(*) filter (where ${legal('claim', 'own')} and own.run_at <= now()) as queued,
+      count(*) filter (where ${legal('claim', 'own')} and own.run_at > now()) as scheduled,
+      count(*) filter (where ${legal('finish', 'own')}) as running,
+      count(*) filter (where ${legal('join', 'own')}) as waiting,
+      min(own.run_at) filter (where ${legal('claim', 'own')} and own.run_at <= now()) as first_at
+    from own
+    where own.queue = name.queue
+  ) as has
   order by name.queue`,
 )
 

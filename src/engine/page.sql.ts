@@ -16,8 +16,8 @@ export interface PageFilter {
   most: number
 }
 
-/** A row of a page, and the last row that was looked at: beyond it nobody knows. */
-type PageRow = Omit<JobRow, 'id'> & { id: string | null; reached: string | null }
+/** A row of a page, the last row that was looked at, beyond which nobody knows, and how many of those looked at are the tenant's. */
+type PageRow = Omit<JobRow, 'id'> & { id: string | null; reached: string | null; own: number }
 
 const shared =
   'job.id, job.kind, job.queue, job.tenant, job.state, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.barrier_id'
@@ -39,10 +39,12 @@ function pageOf(p: PageFilter, scanned: Sql): Sql {
     order by job.id desc
     limit ${p.limit}
   )
-  select fitting.*, edge.reached
+  select fitting.*, edge.reached, edge.own
   from (
-    select max(last) as reached
-    from (select min(id::text) as last from scanned group by lane having count(*) >= ${p.most}) as full_scan
+    select (
+      select max(last)
+      from (select min(id::text) as last from scanned group by lane having count(*) >= ${p.most}) as full_scan
+    ) as reached, (select count(*) from scanned where scanned.tenant = ${p.tenant}) as own
   ) as edge
   left join fitting on true
   order by fitting.id desc`

@@ -1,6 +1,6 @@
 import type { Runner } from '../store/store.ts'
 import { mustBeObject, queueOf, textOf } from './given.ts'
-import { listQueues } from './overview.sql.ts'
+import { listQueues, listQueuesOfTenant } from './overview.sql.ts'
 import { pauseQueue } from './read.sql.ts'
 
 /** A queue, with what is in it. */
@@ -52,7 +52,11 @@ const mostCounted = 100_000
 export async function queuesOf(store: Runner, options: { tenant?: string }): Promise<Queue[]> {
   mustBeObject('options of queues', options)
   const tenant = textOf('tenant', options.tenant)
-  const rows = await store.run(listQueues, { tenant, most: mostCounted })
+  const most = mostCounted
+  const isIndexed = tenant !== null && tenant !== 'default'
+  const rows = isIndexed
+    ? await store.run(listQueuesOfTenant, { tenant, most })
+    : await store.run(listQueues, { tenant, most })
   return rows.map(({ paused_at, paused_by, pause_reason, oldest_due_ms, is_capped, ...row }) => ({
     ...row,
     isPaused: paused_at !== null,

@@ -1,12 +1,21 @@
 import type { Runner } from '../store/store.ts'
 import { type EventRow, eventOf, type LogEvent } from './event.ts'
-import { type BrowseFilter, browseEvents, browseJobEvents, placeBeforeEnd, placeBeforeEndOfJob } from './log.sql.ts'
+import {
+  type BrowseFilter,
+  browseEvents,
+  browseJobEvents,
+  browseTenantEvents,
+  placeBeforeEnd,
+  placeBeforeEndOfJob,
+} from './log.sql.ts'
 import { endOf, makeTide } from './tide.ts'
 
 /** How many rows one statement looks at. */
 const mostRows = 10_000
 /** How many statements look for one page. */
 const mostLooks = 5
+/** The same for the tenant `default`, which no index finds: pages that are empty because of others would tell how much those do. */
+const mostLooksOfDefault = 30
 /** How far back the latest events are looked for. */
 export const mostBack = 100_000
 
@@ -28,7 +37,14 @@ export async function browse(
     const rows = await store.run(browseJobEvents, { ...filter, after, upTo, limit })
     return { rows, reached: rows.length < limit ? upTo : (rows.at(-1) as EventRow).seq }
   }
-  const found = await store.run(browseEvents, { ...filter, after, upTo, limit, most: mostRows })
+  const isIndexed = filter.tenant !== null && filter.tenant !== 'default'
+  const found = await store.run(isIndexed ? browseTenantEvents : browseEvents, {
+    ...filter,
+    after,
+    upTo,
+    limit,
+    most: mostRows,
+  })
   const rows = found.filter((row): row is typeof row & EventRow => row.seq !== null)
   const reached = rows.length < limit ? (found[0]?.reached ?? upTo) : (rows.at(-1) as EventRow).seq
   return { rows, reached }
@@ -41,7 +57,7 @@ export interface EventPage {
   next: number | null
 }
 
-/** One page. At most 50,000 events are looked at, unless those of one job are wanted. */
+/** One page. At most 50,000 events are looked at: of the tenant, if one is given, and of all otherwise. Those of one job are all looked at. */
 export async function eventPage(
   store: Runner,
   filter: BrowseFilter,
@@ -49,8 +65,9 @@ export async function eventPage(
 ): Promise<EventPage> {
   const upTo = await endOf(makeTide(store))
   const rows: EventRow[] = []
+  const most = filter.tenant === 'default' ? mostLooksOfDefault : mostLooks
   let reached = after
-  for (let looks = 0; looks < mostLooks && rows.length < limit && reached < upTo; looks++) {
+  for (let looks = 0; looks < most && rows.length < limit && reached < upTo; looks++) {
     const stretch = await browse(store, filter, { after: reached, upTo, limit: limit - rows.length })
     rows.push(...stretch.rows)
     reached = stretch.reached

@@ -12,7 +12,7 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
   },
   {
     matches:
-      /^(leader\.current|event\.(oldest_writer|revivals|tally|browse_job|place_before_end_job)|job\.state|queue\.list|session\.(living|ended)|kind\.near|refusal\.last|why\.facts|orphan\.one|delivery\.count)$/,
+      /^(leader\.current|event\.(oldest_writer|revivals|tally|browse_job|browse_tenant|place_before_end_job)|job\.state|queue\.list(_tenant)?|session\.(living|ended)|kind\.near|refusal\.last|why\.facts|orphan\.one|delivery\.(count|list_tenant))$/,
     because: 'It only reads, for a person who asks.',
   },
   {

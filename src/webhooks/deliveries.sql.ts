@@ -1,4 +1,4 @@
-import { type Sql, sql, statement } from '../store/sql.ts'
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
 import { notify } from '../store/wake.sql.ts'
 
 /** A delivery, for whoever looks. */
@@ -34,18 +34,32 @@ export interface DeliveryFilter {
 
 const columns = sql`id, event_id, event_seq, type, tenant, job_id, endpoint_id, state, created_at, next_at, claimed_at, tries, status, error, excerpt, ms, ended_at`
 
+const highest = raw(`'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid`)
+const fits = (p: DeliveryFilter) => sql`(${p.endpoint}::uuid is null or endpoint_id = ${p.endpoint})
+    and (${p.job}::uuid is null or job_id = ${p.job})
+    and (${p.tenant}::text is null or tenant = ${p.tenant})
+    and (${p.state}::text is null or state = ${p.state})`
+
 /** A page of deliveries, the latest first. */
 export const listDeliveries = statement<DeliveryRow>()(
   'delivery.list',
   (p: DeliveryFilter) => sql`
   select ${columns}
   from holdfast.delivery
-  where (${p.endpoint}::uuid is null or endpoint_id = ${p.endpoint})
-    and (${p.job}::uuid is null or job_id = ${p.job})
-    and (${p.tenant}::text is null or tenant = ${p.tenant})
-    and (${p.state}::text is null or state = ${p.state})
-    and id < coalesce(${p.before}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+  where ${fits(p)} and id < coalesce(${p.before}::uuid, ${highest})
   order by id desc
+  limit ${p.limit}`,
+)
+
+/** The same of one tenant, found by its index whatever others have; pairs are compared, because no other index has them in that order. */
+export const listDeliveriesOfTenant = statement<DeliveryRow>()(
+  'delivery.list_tenant',
+  (p: DeliveryFilter) => sql`
+  select ${columns}
+  from holdfast.delivery
+  where ${fits(p)} and (tenant, id) >= (${p.tenant}::text, '00000000-0000-0000-0000-000000000000'::uuid)
+    and (tenant, id) < (${p.tenant}::text, coalesce(${p.before}::uuid, ${highest})) and tenant <> 'default'
+  order by tenant desc, id desc
   limit ${p.limit}`,
 )
 

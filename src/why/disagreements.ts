@@ -10,7 +10,7 @@ import {
   stageWords,
   unresponsiveWords,
 } from './case.ts'
-import type { BarrierFacts, Facts } from './facts.ts'
+import { type BarrierFacts, type Facts, isBehind } from './facts.ts'
 import { lossOf } from './running.ts'
 
 /** Where the sources contradict each other, each in a sentence. */
@@ -134,10 +134,12 @@ function leader(c: JobCase): string | null {
 
 function webhooks({ job, facts: { groups, deliveries } }: JobCase): string | null {
   if (deliveries?.oldestPending?.isOff) return 'A delivery says pending; its endpoint is switched off or gone.'
-  const late = groups.find(({ seq, wantedSeq }) => (wantedSeq ?? 0) > seq)
-  return late && isFinal(job.state)
-    ? `The log tells of this job up to ${late.wantedSeq}; group ${JSON.stringify(late.name)} has read up to ${late.seq}.`
-    : null
+  const late = groups.find(isBehind)
+  if (!late || !isFinal(job.state)) return null
+  const name = JSON.stringify(late.name)
+  return late.seq === undefined
+    ? `The log tells of this job; group ${name} has not read all of it.`
+    : `The log tells of this job up to ${late.wantedSeq}; group ${name} has read up to ${late.seq}.`
 }
 
 function ofContinuation({ job, continues: barrier }: Facts): (string | null)[] {

@@ -12,7 +12,7 @@ import {
   unresponsiveWords,
   until,
 } from './case.ts'
-import type { DeliveryFacts, GroupFacts } from './facts.ts'
+import { type DeliveryFacts, type GroupFacts, isBehind } from './facts.ts'
 import type { Rule } from './rule.ts'
 
 const states = finalStates
@@ -31,7 +31,7 @@ function endWords(c: JobCase): string {
 
 /** The group that is behind in what it wants to read of this job: webhooks before the others. */
 function behind({ facts }: JobCase): GroupFacts | undefined {
-  const late = facts.groups.filter(({ seq, wantedSeq }) => (wantedSeq ?? 0) > seq)
+  const late = facts.groups.filter(isBehind)
   return late.find(({ name }) => name === 'webhooks') ?? late[0]
 }
 

@@ -165,19 +165,21 @@ export interface OwnedFacts {
   endedBy?: 'marked' | 'ended' | 'gone'
 }
 
-/** How far a group of readers is in the partition of this job. */
+/** How far a group of readers is in the partition of this job. Places in the log are for whoever sees all tenants. */
 export interface GroupFacts {
   name: string
-  seq: number
+  seq?: number
   /** The last event of this job that the group wants. */
-  wantedSeq: number | null
+  wantedSeq?: number | null
+  /** Whether it has not read every event of this job that it wants; left out where the places tell it. */
+  isBehind?: boolean
   hasReader: boolean
   readerUntil: Moment | null
-  movedAt: Moment
+  movedAt?: Moment
   crashes: number
-  failingSeq: number | null
-  failures: number
-  error: string | null
+  failingSeq?: number | null
+  failures?: number
+  error?: string | null
   isParked: boolean
 }
 
@@ -237,7 +239,8 @@ export interface Facts {
   itemOf: ItemFacts | null
   continues: OwnedFacts | null
   events: {
-    seq: number
+    /** Its place in the log, for whoever sees all tenants. */
+    seq?: number
     at: Moment
     type: string
     state: State | null
@@ -256,12 +259,20 @@ export interface Facts {
     renewedAt: Moment
     leaseUntil: Moment
     sweptAt: Moment | null
-    sweepMs: number | null
+    sweepMs?: number | null
   } | null
   refusals: { at: Moment; attempt: number; sessionId: number; write: string }[]
 }
 
-/** Facts as a tenant may see them: nothing of the machines that serve all tenants, and nothing that counts the jobs of others. */
+/** Whether a group has still to read of a job. */
+export function isBehind({ seq, wantedSeq, isBehind: told }: GroupFacts): boolean {
+  return told ?? (wantedSeq ?? 0) > (seq ?? 0)
+}
+
+/**
+ * Facts as a tenant may see them: nothing of the machines that serve all tenants, nothing that counts the jobs of others, and no places in the log, for
+ * their numbers grow with what others do.
+ */
 export function forTenant(facts: Facts): Facts {
   const { ahead: _ahead, ...rest } = facts
   return {
@@ -270,10 +281,17 @@ export function forTenant(facts: Facts): Facts {
     queue: without(facts.queue, ['pausedBy', 'reason']),
     workers: facts.workers && without(facts.workers, ['holding', 'busy', 'unresponsive', 'blocked', 'blockedMs']),
     ...(facts.unresponsive && { unresponsive: facts.unresponsive.map((one) => without(one, ['host', 'pid'])) }),
-    leader: facts.leader && without(facts.leader, ['holder']),
+    leader: facts.leader && without(facts.leader, ['holder', 'sweepMs']),
     oldestWriter: facts.oldestWriter && { since: facts.oldestWriter.since },
-    groups: facts.groups.filter(({ name }) => name === 'webhooks'),
+    events: facts.events.map((event) => without(event, ['seq'])),
+    groups: facts.groups.filter(({ name }) => name === 'webhooks').map(groupForTenant),
   }
+}
+
+/** What fails in the group at this moment, and when it last moved, may be about the event of another. */
+function groupForTenant(group: GroupFacts): GroupFacts {
+  const hidden = ['seq', 'wantedSeq', 'failingSeq', 'failures', 'error', 'movedAt']
+  return { ...without(group, hidden), isBehind: isBehind(group) }
 }
 
 function without<T extends object>(whole: T, names: readonly string[]): T {

@@ -2,7 +2,7 @@ import { HoldfastError } from '../../errors/errors.ts'
 import { scopeFor } from '../caller.ts'
 import { type Given, json, operation } from '../operation.ts'
 import { placeIn } from '../place.ts'
-import { showEvent, timelineEvent } from '../schemas/event.ts'
+import { digits, showEvent, timelineEvent } from '../schemas/event.ts'
 import { byId, cursor, id, jobError, limit, next, state, time } from '../schemas/words.ts'
 import { z } from '../zod.ts'
 import { linkTo } from './jobs.ts'
@@ -56,7 +56,8 @@ export const detailOperations = [
       const after = Number((await placeIn(door.seal, 'timeline', query.cursor)) ?? 0)
       const most = query.limit ?? 1_000
       const events = await hf.timeline(params.id, { after, limit: most })
-      const nextPlace = events.length < most ? null : await door.seal.seal(`timeline ${events.at(-1)?.seq}`)
+      const nextPlace =
+        events.length < most ? null : await door.seal.seal(`timeline ${digits(events.at(-1)?.seq ?? 0)}`)
       const shown = await Promise.all(events.map((event) => showEvent(door.seal, caller, event)))
       return json(200, { events: shown, next: nextPlace }, linkTo(request, nextPlace))
     },

@@ -2,7 +2,7 @@ import { HoldfastError } from '../../errors/errors.ts'
 import { typesOf } from '../../job/event-type.ts'
 import { tenantFor } from '../caller.ts'
 import { type Given, json, operation } from '../operation.ts'
-import { logEvent, placeOf, showLogEvent } from '../schemas/event.ts'
+import { logEvent, placeBetween, showLogEvent } from '../schemas/event.ts'
 import { flag, id, limit, list, next, tenant } from '../schemas/words.ts'
 import { stream } from '../sse.ts'
 import { z } from '../zod.ts'
@@ -26,7 +26,7 @@ export const eventOperations = [
     tag: 'events',
     summary: 'List events',
     about:
-      'Oldest first, from a place in the log on; without `after`, from its beginning. A page looks at a bounded number of events, so it may be short, even empty, although more comes: go on until `next` is null.',
+      'Oldest first, from a place in the log on; without `after`, from its beginning. A page looks at a bounded number of events, those of a tenant if the key is of one, so it may be short, even empty, although more comes: go on until `next` is null.',
     scope: 'read',
     query: z.strictObject({ ...filters, limit: limit.optional() }),
     answers: {
@@ -43,7 +43,7 @@ export const eventOperations = [
       const wanted = watchOf(types, owner, job)
       const page = await hf.events.page({ ...wanted, items, after, limit: query.limit ?? 100 })
       const events = await Promise.all(page.events.map((event) => showLogEvent(door.seal, caller, event)))
-      return json(200, { events, next: page.next === null ? null : await placeOf(door.seal, caller, page.next) })
+      return json(200, { events, next: page.next === null ? null : await placeBetween(door.seal, caller, page.next) })
     },
   }),
   operation({
@@ -85,7 +85,7 @@ export const eventOperations = [
         return stream({
           events,
           show: (event) => showLogEvent(door.seal, caller, event),
-          from: await placeOf(door.seal, caller, from),
+          from: await placeBetween(door.seal, caller, from),
           isWelcome: () => door.keyring.isStillGood(given.request),
           onEnd,
         })
@@ -130,8 +130,8 @@ function watchOf(types: string[] | null, tenant: string | undefined, job: string
 
 async function afterOf({ door, caller }: Given, given: string | undefined): Promise<number | null> {
   if (given === undefined || given === '') return null
-  const opened =
-    caller.tenant === null && /^\d{1,15}$/.test(given) ? given : (await door.seal.open(given))?.replace(/^event /, '')
-  if (opened !== undefined && /^\d+$/.test(opened)) return Number(opened)
+  if (caller.tenant === null && /^\d{1,15}$/.test(given)) return Number(given)
+  const [, seq] = /^event (\d+)/.exec((await door.seal.open(given)) ?? '') ?? []
+  if (seq !== undefined) return Number(seq)
   throw new HoldfastError('request_invalid', 'That is no place in the log; pass the `id` of an event.')
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { TimelineEvent } from '../../engine/job.ts'
 import type { LogEvent } from '../../events/event.ts'
 import type { Caller } from '../caller.ts'
@@ -32,9 +33,20 @@ export const logEvent = z
   })
   .openapi('Event')
 
-/** The place of an event, as the caller may know it: numbers of the log would tell a tenant how much others do. */
+/** The place of an event, as the caller may know it: numbers of the log would tell a tenant how much others do, and so would their lengths. */
 export function placeOf(seal: Seal, caller: Caller, seq: number): Promise<string> | string {
-  return caller.tenant === null ? String(seq) : seal.seal(`event ${seq}`)
+  return caller.tenant === null ? String(seq) : seal.seal(`event ${digits(seq)}`)
+}
+
+/** A place between events, where somebody goes on: another word each time, or it would tell a tenant whether others did something meanwhile. */
+export function placeBetween(seal: Seal, caller: Caller, seq: number): Promise<string> | string {
+  if (caller.tenant === null) return String(seq)
+  return seal.seal(`event ${digits(seq)} ${randomBytes(6).toString('hex')}`)
+}
+
+/** Numbers of one length: what is sealed is as long as before. */
+export function digits(seq: number): string {
+  return String(seq).padStart(16, '0')
 }
 
 /** One event of a timeline, as it is shown. */

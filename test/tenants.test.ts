@@ -1,0 +1,79 @@
+import { defineJob } from 'holdfast'
+import type { Client } from 'holdfast/client'
+import { expect, test } from './http/door.ts'
+
+const noop = defineJob('noop', { run: () => {} })
+
+/** Jobs of a neighbor in a queue that nobody else uses, later than all that are there. */
+const crowd = `insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at, input)
+  select ('ffffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'noop', 'secret-queue', 'neighbor', 'queued', 2, 3, now(), now(), 'null'
+  from generate_series(1, $1::int) as n`
+
+test('a tenant that lists jobs, queues and events learns nothing of a neighbor with a hundred thousand jobs', async ({
+  open,
+  serve,
+  query,
+}) => {
+  const hf = await open({ jobs: [noop] })
+  const { as } = await serve(hf, { jobs: [noop], needsKey: true })
+  const clients = { mine: await as('mine', 'read'), default: await as('default', 'read') }
+  const jobs = Object.fromEntries(
+    await Promise.all(
+      Object.keys(clients).map(async (tenant) => [
+        tenant,
+        (await hf.submit(noop, undefined as never, { tenant, delayMs: 60_000 })).id,
+      ]),
+    ),
+  )
+  const seenBy = async (client: Client) => ({
+    jobs: (await client.listJobs()).data,
+    ofKind: (await client.listJobs({ query: { kind: 'noop', limit: 2 } })).data,
+    rare: (await client.listJobs({ query: { kind: 'nobody-has-this' } })).data,
+    ended: (await client.listJobs({ query: { state: 'failed' } })).data,
+    queues: (await client.listQueues()).data,
+    events: (await client.listEvents({ query: { types: 'job.failed' } })).data,
+  })
+  const before = { mine: await seenBy(clients.mine), default: await seenBy(clients.default) }
+  await query(crowd, [100_500])
+  await query(`insert into holdfast.queue (name, paused_at, paused_by) values ('secret-queue', now(), 'ann')`)
+  await query(`insert into holdfast.event (type, job_id, kind, tenant)
+    select 'job.submitted', gen_random_uuid(), 'noop', 'neighbor' from generate_series(1, 60000)`)
+  for (const tenant of ['mine', 'default'] as const) {
+    expect([tenant, await seenBy(clients[tenant])]).toEqual([tenant, before[tenant]])
+    expect(before[tenant]).toMatchObject({
+      jobs: { jobs: [{ id: jobs[tenant] }], next: null },
+      rare: { jobs: [], next: null },
+      queues: { queues: [{ name: 'default', scheduled: 1, isCapped: false }] },
+    })
+  }
+  // whoever sees all of them is told that they are many
+  const all = await as(null, 'read')
+  expect((await all.listQueues()).data?.queues).toMatchObject([
+    { name: 'default', scheduled: 2 },
+    { name: 'secret-queue', queued: 100_000, isCapped: true, pausedBy: 'ann' },
+  ])
+})
+
+test('why shows a tenant no place in the log, and nothing of what fails for others', async ({ open, serve, query }) => {
+  const hf = await open({ jobs: [noop] })
+  const { as } = await serve(hf, { jobs: [noop], needsKey: true })
+  const mine = await as('mine', 'read')
+  await hf.webhooks.create({ url: 'https://example.com/hook', tenant: 'mine' })
+  await query(`select setval('holdfast.event_seq', 5000000000)`)
+  const { id } = await hf.submit(noop, undefined as never, { tenant: 'mine' })
+  await hf.cancel(id)
+  await query(
+    `update holdfast.event_cursor set failing_seq = 4999999999, failures = 2, error = 'secret' where group_name = 'webhooks'`,
+  )
+  const { data: why } = await mine.whyJob({ path: { id } })
+  const facts = why?.facts as { events: object[]; groups: object[] }
+  expect(facts.events).toHaveLength(2)
+  expect(facts.groups).toMatchObject([{ name: 'webhooks', isBehind: true, isParked: false }])
+  expect(why).toMatchObject({
+    verdict: { code: 'webhook-not-planned' },
+    disagreements: ['The log tells of this job; group "webhooks" has not read all of it.'],
+  })
+  expect(JSON.stringify(why)).not.toMatch(/"seq"|Seq"|50000000|49999999|secret/)
+  // whoever sees all tenants needs them
+  expect(JSON.stringify(await hf.why(id))).toMatch(/"seq":50000000.*"wantedSeq":50000000.*secret/)
+})
