@@ -1,5 +1,10 @@
 import { defineJob } from 'holdfast'
 import type { Client } from 'holdfast/client'
+import { listQueuesOfTenant } from '#holdfast/engine/overview.sql'
+import { pages } from '#holdfast/engine/page.sql'
+import { browseTenantEvents } from '#holdfast/events/log.sql'
+import { type Sql, textOf } from '#holdfast/store/sql'
+import { listDeliveriesOfTenant } from '#holdfast/webhooks/deliveries.sql'
 import { expect, test } from './http/door.ts'
 
 const noop = defineJob('noop', { run: () => {} })
@@ -52,6 +57,44 @@ test('a tenant that lists jobs, queues and events learns nothing of a neighbor w
     { name: 'default', scheduled: 2 },
     { name: 'secret-queue', queued: 100_000, isCapped: true, pausedBy: 'ann' },
   ])
+})
+
+test('a tenant that has nothing looks at nothing, whatever the planner believes of a neighbor that has everything', async ({
+  query,
+}) => {
+  await query(crowd, [20_000])
+  await query(`insert into holdfast.event (type, job_id, kind, tenant)
+    select 'job.submitted', gen_random_uuid(), 'noop', 'neighbor' from generate_series(1, 20000)`)
+  await query(`insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
+    select n, 'x', 'job.failed', 'neighbor', 'lane', 'delivered', '', now() from generate_series(1, 20000) as n`)
+  await query(`insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at)
+    select gen_random_uuid(), 'noop', 'default', 'neighbor', 'succeeded', 0, 1, 0, 0, 3, 2, now(), now() from generate_series(1, 20000)`)
+  await query('analyze')
+  const [tenant, most, limit] = ['nobody', 10_000, 50]
+  const any = { kind: null, queue: null, states: null, hasItems: true, types: null, items: true, jobId: null }
+  const ids = { below: 'ffffffff-ffff-ffff-ffff-ffffffffffff', from: '00000000-0000-0000-0000-000000000000' }
+  const one = { ...any, ...ids, tenant, most, limit }
+  const looks: Record<string, Sql> = {
+    live: pages.liveOfTenant.build(one),
+    finished: pages.finishedOfTenant.build(one),
+    events: browseTenantEvents.build({ ...one, after: 0, upTo: 1_000_000 }),
+    queues: listQueuesOfTenant.build(one),
+    deliveries: listDeliveriesOfTenant.build({ ...one, endpoint: null, job: null, state: null, before: null }),
+  }
+  const blocks: Record<string, number> = {}
+  for (const mode of ['force_custom_plan', 'force_generic_plan'])
+    for (const [name, piece] of Object.entries(looks)) {
+      await query(`set plan_cache_mode = ${mode}`)
+      // the first time, a session reads what its catalog says of it
+      await query(textOf(piece), [...piece.values])
+      const [row] = await query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
+        `explain (analyze, buffers, format json) ${textOf(piece)}`,
+        [...piece.values],
+      )
+      const { 'Shared Hit Blocks': hit = 0, 'Shared Read Blocks': read = 0 } = row?.['QUERY PLAN'][0].Plan ?? {}
+      blocks[`${name} ${mode}`] = hit + read
+    }
+  expect(Object.entries(blocks).filter(([, count]) => count > 150)).toEqual([])
 })
 
 test('why shows a tenant no place in the log, and nothing of what fails for others', async ({ open, serve, query }) => {

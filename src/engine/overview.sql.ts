@@ -155,26 +155,28 @@ export const listQueuesOfTenant = statement<QueueRow>()(
     order by job.tenant, job.id
     limit ${p.most}
   ),
-  ${publicQueues(p)},
-  name (queue) as (
-    select queue from public
-    union
-    select queue from own
-  )
-  select name.queue as name, queue.paused_at, queue.paused_by, queue.pause_reason, has.queued, has.scheduled, has.running, has.waiting,
-    (extract(epoch from now() - has.first_at) * 1000)::float8 as oldest_due_ms, ${workersOf(p)},
-    (select count(*) >= ${p.most}::int from own) as is_capped
-  from name
-  left join holdfast.queue on queue.name = name.queue
-  cross join lateral (
-    select count(*) filter (where ${legal('claim', 'own')} and own.run_at <= now()) as queued,
+  has as materialized (
+    select own.queue, count(*) filter (where ${legal('claim', 'own')} and own.run_at <= now()) as queued,
       count(*) filter (where ${legal('claim', 'own')} and own.run_at > now()) as scheduled,
       count(*) filter (where ${legal('finish', 'own')}) as running,
       count(*) filter (where ${legal('join', 'own')}) as waiting,
       min(own.run_at) filter (where ${legal('claim', 'own')} and own.run_at <= now()) as first_at
     from own
-    where own.queue = name.queue
-  ) as has
+    group by own.queue
+  ),
+  ${publicQueues(p)},
+  name (queue) as (
+    select queue from public
+    union
+    select queue from has
+  )
+  select name.queue as name, queue.paused_at, queue.paused_by, queue.pause_reason, coalesce(has.queued, 0) as queued,
+    coalesce(has.scheduled, 0) as scheduled, coalesce(has.running, 0) as running, coalesce(has.waiting, 0) as waiting,
+    (extract(epoch from now() - has.first_at) * 1000)::float8 as oldest_due_ms, ${workersOf(p)},
+    (select sum(queued + scheduled + running + waiting) >= ${p.most}::int from has) is true as is_capped
+  from name
+  left join holdfast.queue on queue.name = name.queue
+  left join has on has.queue = name.queue
   order by name.queue`,
 )
 

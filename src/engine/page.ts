@@ -16,7 +16,7 @@ export interface Page {
 const mostRows = 3_000
 const mostRowsOfList = 20_000
 /** How often a page of the tenant `default`, which no index finds, looks on behind the jobs of others. */
-const mostLooksOfDefault = 16
+const mostLooksOfDefault = 12
 const lowest = '00000000-0000-0000-0000-000000000000'
 const highest = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
@@ -24,11 +24,9 @@ const highest = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 export async function pageOf(store: Runner, options: ListOptions): Promise<Page> {
   const { limit, tenant } = filterOf(options)
   // a page that is short because of others would tell how much they do
-  if (tenant === 'default') return lookOn(store, options, { looks: mostLooksOfDefault, own: mostRows })
+  if (tenant === 'default') return lookOn(store, options, mostLooksOfDefault)
   const first = await lookFor(store, options, Math.min(mostRows, 2 * limit + 50))
-  const { jobs, next } =
-    first.next === null || first.jobs.length === limit ? first : await lookFor(store, options, mostRows)
-  return { jobs, next }
+  return first.next === null || first.jobs.length === limit ? first : lookFor(store, options, mostRows)
 }
 
 /**
@@ -36,30 +34,28 @@ export async function pageOf(store: Runner, options: ListOptions): Promise<Page>
  * wants to stop in between asks for pages.
  */
 export async function listOf(store: Runner, options: ListOptions): Promise<JobSummary[]> {
-  return (await lookOn(store, options, { looks: Number.POSITIVE_INFINITY, own: Number.POSITIVE_INFINITY })).jobs
+  return (await lookOn(store, options, Number.POSITIVE_INFINITY)).jobs
 }
 
-/** Looks on until there are enough jobs or none are left, or it has looked so often, or at so many jobs of the tenant. */
-async function lookOn(store: Runner, options: ListOptions, most: { looks: number; own: number }): Promise<Page> {
+/** Looks on until there are enough jobs or none are left, or it has looked so often. */
+async function lookOn(store: Runner, options: ListOptions, mostLooks: number): Promise<Page> {
   const { limit } = filterOf(options)
   const jobs: JobSummary[] = []
   let next: JobId | null = null
-  let rows = Math.min(mostRows, 2 * limit + 50)
-  let own = 0
-  for (let looks = 0; looks < most.looks && own < most.own && jobs.length < limit; looks++) {
+  let most = Math.min(mostRows, 2 * limit + 50)
+  for (let looks = 0; looks < mostLooks && jobs.length < limit; looks++) {
     const behind: ListOptions = next === null ? options : { ...options, before: next }
-    const page = await lookFor(store, { ...behind, limit: limit - jobs.length }, rows)
+    const page = await lookFor(store, { ...behind, limit: limit - jobs.length }, most)
     jobs.push(...page.jobs)
     next = page.next
-    own += page.own
-    rows = Math.min(mostRowsOfList, 4 * rows)
     if (next === null) break
+    most = Math.min(mostRowsOfList, 4 * most)
   }
   return { jobs, next }
 }
 
 /** Which rows can fit decides where it looks: live ones, ended ones, or only those that went wrong. */
-async function lookFor(store: Runner, options: ListOptions, most: number): Promise<Page & { own: number }> {
+async function lookFor(store: Runner, options: ListOptions, most: number): Promise<Page> {
   const given = filterOf(options)
   const filter: PageFilter = { ...given, below: given.before ?? highest, from: given.from ?? lowest, most }
   const found = await Promise.all(scansOf(filter).map((statement) => store.run(statement, filter)))
@@ -72,19 +68,21 @@ async function lookFor(store: Runner, options: ListOptions, most: number): Promi
     .sort((a, b) => (a.id < b.id ? 1 : -1))
     .slice(0, given.limit)
   const last = jobs.length === given.limit ? (jobs.at(-1)?.id ?? null) : reached
-  const own = found.reduce((sum, [row]) => sum + (row?.own ?? 0), 0)
-  return { jobs: jobs.map(summaryOf), next: last as JobId | null, own }
+  return { jobs: jobs.map(summaryOf), next: last as JobId | null }
 }
 
 function scansOf({ states, tenant }: PageFilter) {
-  const isOne = tenant !== null && tenant !== 'default'
+  const isDefault = tenant === 'default'
+  const isOne = tenant !== null && !isDefault
   const wants = (which: (state: State) => boolean) => states === null || states.some((state) => which(state as State))
   const wantsOnlyRunning = !wants((state) => !isFinal(state) && !can('finish', state))
-  const liveScan = wantsOnlyRunning ? pages.running : isOne ? pages.liveOfTenant : pages.live
+  const queuedScan = isOne ? pages.liveOfTenant : isDefault ? pages.liveOfDefault : pages.live
+  const liveScan = wantsOnlyRunning ? pages.running : queuedScan
   const live = wants((state) => !isFinal(state)) ? [liveScan] : []
   if (!wants(isFinal)) return live
   if (isOne) return [...live, pages.finishedOfTenant]
-  return [...live, states !== null && !states.includes('succeeded') ? pages.trouble : pages.finished]
+  if (states !== null && !states.includes('succeeded')) return [...live, pages.trouble]
+  return [...live, isDefault ? pages.finishedOfDefault : pages.finished]
 }
 
 function highestOf(a: string | null, b: string | null): string | null {

@@ -15,7 +15,7 @@ const mostRows = 10_000
 /** How many statements look for one page. */
 const mostLooks = 5
 /** The same for the tenant `default`, which no index finds: pages that are empty because of others would tell how much those do. */
-const mostLooksOfDefault = 30
+const mostLooksOfDefault = 15
 /** How far back the latest events are looked for. */
 export const mostBack = 100_000
 
@@ -26,25 +26,25 @@ export interface Stretch {
   reached: number
 }
 
+/** Whether the events of a tenant are wanted that has an index for them. */
+const isIndexed = ({ tenant }: BrowseFilter) => tenant !== null && tenant !== 'default'
+/** So many rows of a tenant fill most pages. */
+const fewRows = (limit: number) => Math.min(mostRows, 2 * limit + 50)
+
 /** Wanted events behind a place, up to another one. A stretch may be empty although more comes: only `reached` tells. */
 export async function browse(
   store: Runner,
   filter: BrowseFilter,
-  { after, upTo, limit }: { after: number; upTo: number; limit: number },
+  { after, upTo, limit, most }: { after: number; upTo: number; limit: number; most?: number },
 ): Promise<Stretch> {
   if (upTo <= after) return { rows: [], reached: after }
   if (filter.jobId !== null) {
     const rows = await store.run(browseJobEvents, { ...filter, after, upTo, limit })
     return { rows, reached: rows.length < limit ? upTo : (rows.at(-1) as EventRow).seq }
   }
-  const isIndexed = filter.tenant !== null && filter.tenant !== 'default'
-  const found = await store.run(isIndexed ? browseTenantEvents : browseEvents, {
-    ...filter,
-    after,
-    upTo,
-    limit,
-    most: mostRows,
-  })
+  const found = isIndexed(filter)
+    ? await store.run(browseTenantEvents, { ...filter, after, upTo, limit, most: most ?? fewRows(limit) })
+    : await store.run(browseEvents, { ...filter, after, upTo, limit, most: mostRows })
   const rows = found.filter((row): row is typeof row & EventRow => row.seq !== null)
   const reached = rows.length < limit ? (found[0]?.reached ?? upTo) : (rows.at(-1) as EventRow).seq
   return { rows, reached }
@@ -68,7 +68,8 @@ export async function eventPage(
   const most = filter.tenant === 'default' ? mostLooksOfDefault : mostLooks
   let reached = after
   for (let looks = 0; looks < most && rows.length < limit && reached < upTo; looks++) {
-    const stretch = await browse(store, filter, { after: reached, upTo, limit: limit - rows.length })
+    const range = { after: reached, upTo, limit: limit - rows.length }
+    const stretch = await browse(store, filter, looks === 0 ? range : { ...range, most: mostRows })
     rows.push(...stretch.rows)
     reached = stretch.reached
   }

@@ -51,14 +51,20 @@ interface BrowseRange extends BrowseFilter {
 /** An event that fits, and how far was looked: null if all of the range was. Without a seq, none fits. */
 export type BrowsedRow = Omit<EventRow, 'seq'> & { seq: number | null; reached: number | null }
 
-/** Those of the events on a walk that fit, and how far the walk came. At most so many rows are looked at, so what is rare costs no more than what is frequent. */
-const browsed = (p: BrowseRange & { most: number }, walked: Sql) => sql`
+/**
+ * Events behind a place in the log, for whoever only looks. At most so many rows are looked at, so what is rare costs no more than what is frequent: who finds
+ * too little goes on behind `reached`.
+ */
+export const browseEvents = statement<BrowsedRow>()(
+  'event.browse',
+  (p: BrowseRange & { most: number }) => sql`
   select fitting.*, edge.reached
   from (
     select (
       select seq
       from holdfast.event
-      where ${walked}
+      where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
+      order by seq
       offset ${p.most}::int - 1
       limit 1
     ) as reached
@@ -68,29 +74,37 @@ const browsed = (p: BrowseRange & { most: number }, walked: Sql) => sql`
     from (
       select ${columns}
       from holdfast.event
-      where ${walked}
+      where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
+      order by seq
       limit ${p.most}::int
     ) as scanned
     where ${isWanted(p)} and ${fitsItem(sql`${p.items}::boolean`, 'scanned')}
     limit ${p.limit}
   ) as fitting on true
-  order by fitting.seq`
-
-/** Events behind a place in the log, for whoever only looks: who finds too little goes on behind `reached`. */
-export const browseEvents = statement<BrowsedRow>()('event.browse', (p: BrowseRange & { most: number }) =>
-  browsed(p, sql`seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint order by seq`),
+  order by fitting.seq`,
 )
 
 /**
- * The same among the events of one tenant, which are found by an index whatever others do. The index leaves out the tenant of those who know none. Pairs
- * are compared and ordered, because no other index has them in that order: statistics can't make it walk the whole log.
+ * The same among the events of one tenant, found by an index whatever others do. The index leaves out the tenant of those who know none. All that is looked at
+ * is read, so ask for little.
  */
-export const browseTenantEvents = statement<BrowsedRow>()('event.browse_tenant', (p: BrowseRange & { most: number }) =>
-  browsed(
-    p,
-    sql`(tenant, seq) > (${p.tenant}::text, ${p.after}::bigint) and (tenant, seq) <= (${p.tenant}::text, ${p.upTo}::bigint) and tenant <> 'default'
-      order by tenant, seq`,
-  ),
+export const browseTenantEvents = statement<BrowsedRow>()(
+  'event.browse_tenant',
+  (p: BrowseRange & { most: number }) => sql`
+  with scanned as materialized (
+    select ${columns}
+    from holdfast.events_of_tenant(${p.tenant}, ${p.after}::bigint, ${p.upTo}::bigint, ${p.most}::int)
+  )
+  select fitting.*, edge.reached
+  from (select case when count(*) >= ${p.most}::int then max(seq) end as reached from scanned) as edge
+  left join (
+    select scanned.*, ${itemIf(sql`${p.items}::boolean`, 'scanned')}
+    from scanned
+    where ${isWanted(p)} and ${fitsItem(sql`${p.items}::boolean`, 'scanned')}
+    order by scanned.seq
+    limit ${p.limit}
+  ) as fitting on true
+  order by fitting.seq`,
 )
 
 /** The events of one job behind a place in the log: they have an index of their own, whatever else is in the log. */
