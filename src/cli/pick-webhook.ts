@@ -6,7 +6,18 @@ const lookBack = 1_000
 
 /** The endpoint that a word means: by its whole id, or by the end of one. Whether a whole one exists, the caller finds out. */
 export async function pickEndpoint(hf: Holdfast, word: string): Promise<string> {
-  return parseJobId(word) ?? endsWith(word, await hf.webhooks.list({ limit: lookBack }), 'endpoint')
+  return parseJobId(word) ?? endsWith(word, await allEndpoints(hf), 'endpoint')
+}
+
+async function allEndpoints(hf: Holdfast): Promise<{ id: string }[]> {
+  const all: { id: string }[] = []
+  let page: { id: string }[]
+  do {
+    const last = all.at(-1)
+    page = await hf.webhooks.list({ limit: lookBack, ...(last && { before: last.id }) })
+    all.push(...page)
+  } while (page.length === lookBack)
+  return all
 }
 
 /** The delivery that a word means: by its whole id, or by the end of one among the latest. */

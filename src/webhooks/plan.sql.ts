@@ -18,6 +18,10 @@ export const switchedOff = 'The endpoint is switched off.'
 
 const timeOf = (column: string) => raw(`to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`)
 
+/** Stable, and unique over all databases. The number of the event is not in it as it stands: it would tell a receiver how much others do. */
+const eventId = raw(`'evt_' || replace(coalesce(news.job_id::text, ''), '-', '') || '_' ||
+      left(encode(sha256(coalesce((select secret from holdfast.door), '') || int8send(news.seq)), 'hex'), 20)`)
+
 /** Without the stack: where our code stands is nothing for a receiver. */
 const errorIn = (data: string) => raw(`json_build_object('code', ${data} -> 'code', 'message', ${data} -> 'message')`)
 
@@ -64,16 +68,16 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
   (p: PlanParams) => sql`
   with mine as materialized (${movingCursor(p)}),
   news as materialized (
-    select event.*, 'evt_' || replace(coalesce(event.job_id::text, ''), '-', '') || '_' || event.seq as event_id
+    select event.*
     from holdfast.event
     where event.seq > ${p.after}::bigint and event.seq <= ${p.seq}::bigint
   ),
   wanted as materialized (
-    select news.*, endpoint.id as endpoint_id, endpoint.id::text as lane, endpoint.disabled_at is not null as is_off
+    select news.*, ${eventId} as event_id, endpoint.id as endpoint_id, endpoint.id::text as lane, endpoint.disabled_at is not null as is_off
     from news
     join holdfast.endpoint on news.seq > endpoint.since_seq and ${isWantedBy('endpoint', 'news')}
     union all
-    select news.*, null, hook.origin, false
+    select news.*, ${eventId}, null, hook.origin, false
     from news
     cross join lateral (
       select origin
