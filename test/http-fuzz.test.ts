@@ -194,13 +194,14 @@ function textOf({ method, target, headers, body }: WireRequest): string {
   return `${method} ${target} ${headers.join(' ')} ${body ?? ''}`
 }
 
-/** An answer without what is of this request alone: the id that was asked for, and that of the request. */
+/** An answer without what is of this request alone: the id that was asked for, that of the request, and the word for where a stream begins. */
 function plain(answer: WireAnswer | null, asked: Belongings): unknown {
   if (!answer) return null
   const { 'x-request-id': requestId = 'none', date: _, 'content-length': __, ...headers } = answer.headers
   const ids = [...idsOf(asked), requestId]
   const same = (text: string) => ids.reduce((left, id) => left.replaceAll(id, 'ID'), text)
-  return [answer.status, same(answer.body), same(JSON.stringify(headers))]
+  const body = answer.body.replace(/^retry: 1000\nid: [\w-]+\n/, 'retry: 1000\nid: PLACE\n')
+  return [answer.status, same(body), same(JSON.stringify(headers))]
 }
 
 /** Opens sessions with the key of a tenant, where there is an operation for it. */

@@ -100,7 +100,7 @@ test('a key says who made it, makes none that outlives it or can do more, and ev
     { type: 'key.revoked', tenant: 'mine', key: maker.id, by: 'ann@desk' },
     { type: 'key.created', tenant: '*', key: all.id },
   ])
-  expect(JSON.stringify(told)).not.toContain(maker.key.split('_')[2])
+  expect(JSON.stringify(told)).not.toContain(maker.key.slice(-43))
   // a tenant is told of its own keys, and of no others
   const watcher = await hf.keys.create({ name: 'watches', scopes: ['read'], tenant: 'theirs' })
   const { data } = await createClient({ url, key: watcher.key }).listEvents()
