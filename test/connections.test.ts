@@ -24,14 +24,15 @@ test('an idle worker that leads comes down to three connections, and goes on fro
   // one for its heartbeat, one that listens, one for all the rest; what its start took is given up after ten seconds
   const ledAtMs = performance.now()
   const isDown = async () => (await query(held)).length === 3 && performance.now() - ledAtMs > 12_000
-  await until(isDown, 'three connections are left', 70_000)
+  // where statements take long because the machine is busy, one more is made now and then, and has its ten seconds
+  await until(isDown, 'three connections are left', 240_000)
   const at = `now(), now(), 3, 2, 'queued', 'patient', 'default', 'default', 'null'`
   const columns = 'id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, input'
   const { rows } = await pool.query(
     `insert into holdfast.live_job (${columns}) values (gen_random_uuid(), ${at}) returning id`,
   )
   await worker.told(({ started }) => started === rows[0].id)
-}, 90_000)
+}, 270_000)
 
 /** A lender over a pool that has one connection, which is lent already. */
 async function lentOut(pool: pg.Pool): Promise<{ lender: Lender; first: pg.PoolClient }> {
