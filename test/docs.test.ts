@@ -7,7 +7,10 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
+import { httpSettings } from '#holdfast/config/http-settings'
+import { kindSettings } from '#holdfast/config/kind-settings'
 import { settingNames } from '#holdfast/config/settings'
+import { webhookSettings } from '#holdfast/config/webhook-settings'
 import { metricTable } from '#holdfast/engine/metric-table'
 import { errorCodes } from '#holdfast/errors/errors'
 import { allMoves, allStates, announces } from '#holdfast/job/machine'
@@ -47,6 +50,17 @@ test('every event is described with what its data holds', () => {
   const described = read('docs/reference/events.md').split('| event | `data` |')[1] ?? ''
   const told = [...described.matchAll(/`(job\.\w+)`/g)].map(([, type]) => type)
   expect(told).toEqual(expect.arrayContaining(allMoves.map(announces).filter((type) => type !== null)))
+})
+
+test('the page on security names every setting of the HTTP API, of kinds, of webhooks and of sizes', () => {
+  const page = read('docs/operate/security.md')
+  // these say where something is, and limit nothing
+  const places = ['httpHost', 'httpPort', 'webhooks', 'publicUrl']
+  const limits = [
+    ...Object.keys({ ...httpSettings, ...kindSettings, ...webhookSettings }),
+    ...settingNames.filter((name) => /^max.*Bytes$/.test(name)),
+  ]
+  expect(limits.filter((name) => !places.includes(name) && !page.includes(`\`${name}\``))).toEqual([])
 })
 
 test('every test that the catalogue of orphans names exists', () => {

@@ -30,14 +30,16 @@ export const httpSettings = {
     default: 10_000,
     min: 1,
     max: 10_000_000,
-    about: 'Requests a second that one API key may make to one server; for a moment, twice as many.',
+    about:
+      'Requests a second that one tenant, or one API key for all tenants, may make to one server; for a moment, twice as many.',
   },
   httpWaits: {
     type: 'whole',
     default: 5_000,
     min: 1,
     max: 100_000,
-    about: 'Requests of one API key that may wait at one server at once: long polls, results, live events.',
+    about:
+      'Requests of one tenant, or of one API key for all tenants, that may wait at one server at once: long polls, results, live events.',
   },
   httpHeaderMs: {
     type: 'whole',

@@ -120,9 +120,12 @@ export const errorCodes = {
   },
   rate_limited: {
     status: 429,
-    meaning: 'Too many requests came with one API key or from one address in a short time.',
+    meaning: 'Too many requests came from one tenant, with one API key or from one address in a short time.',
   },
-  waits_exhausted: { status: 429, meaning: 'The API key has too many requests open that wait for something.' },
+  waits_exhausted: {
+    status: 429,
+    meaning: 'The tenant or the API key has too many requests open that wait for something.',
+  },
   header_invalid: { status: 400, meaning: 'The request is not well-formed HTTP, or one of its headers is malformed.' },
   headers_too_large: { status: 431, meaning: 'The path and the headers of the request are too long.' },
   request_slow: { status: 408, meaning: 'The request took too long to arrive.' },

@@ -2,7 +2,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import { Buckets } from './buckets.ts'
 import { accountOf, type Caller } from './caller.ts'
 
-/** What one key may ask of one server. */
+/** What one tenant, or one key for all tenants, may ask of one server. All keys of a tenant count together, since it can make as many as it likes. */
 export interface Limits {
   /** Counts a request. Throws rate_limited. */
   take(caller: Caller): void
@@ -13,43 +13,42 @@ export interface Limits {
   waiting(): number
 }
 
-const mostKeys = 10_000
+const mostAccounts = 10_000
 
 /** Makes the limits: so many requests a second with a burst of twice that, so many that wait, and so many bytes of large bodies. */
 export function makeLimits(most: { perSecond: number; waits: number; bodyBytes: number }): Limits {
   const { perSecond, waits, bodyBytes } = most
-  const requests = new Buckets<string | null>({ perSecond, burst: 2 * perSecond, most: mostKeys })
-  const open = new Map<string | null, number>()
+  const requests = new Buckets<string>({ perSecond, burst: 2 * perSecond, most: mostAccounts })
+  const open = new Map<string, number>()
   const bodies = new Map<string, number>()
 
   return {
-    take({ keyId }) {
-      const retryAfterMs = requests.take(keyId)
+    take(caller) {
+      const retryAfterMs = requests.take(accountOf(caller))
       if (retryAfterMs > 0)
         throw new HoldfastError(
           'rate_limited',
-          `More than ${perSecond} requests a second with this key; slow down, or submit many at once.`,
+          `${nameOf(caller)} makes more than ${perSecond} requests a second (setting httpRate); slow down, or submit many at once.`,
           { details: { retryAfterMs } },
         )
     },
-    wait({ keyId }) {
-      const count = open.get(keyId) ?? 0
+    wait(caller) {
+      const owner = accountOf(caller)
+      const count = open.get(owner) ?? 0
       if (count >= waits)
         throw new HoldfastError(
           'waits_exhausted',
-          `${waits} requests of this key wait already; wait for one of them to end.`,
-          {
-            details: { retryAfterMs: 1_000 },
-          },
+          `${nameOf(caller)} has ${waits} requests waiting already (setting httpWaits); wait for one of them to end.`,
+          { details: { retryAfterMs: 1_000 } },
         )
-      open.set(keyId, count + 1)
+      open.set(owner, count + 1)
       let isOver = false
       return () => {
         if (isOver) return
         isOver = true
-        const left = (open.get(keyId) ?? 1) - 1
-        if (left > 0) open.set(keyId, left)
-        else open.delete(keyId)
+        const left = (open.get(owner) ?? 1) - 1
+        if (left > 0) open.set(owner, left)
+        else open.delete(owner)
       }
     },
     holdBody(caller, bytes) {
@@ -70,4 +69,8 @@ export function makeLimits(most: { perSecond: number; waits: number; bodyBytes: 
     },
     waiting: () => [...open.values()].reduce((sum, count) => sum + count, 0),
   }
+}
+
+function nameOf({ tenant }: Caller): string {
+  return tenant === null ? 'This key' : `The tenant ${tenant}`
 }
