@@ -23,3 +23,17 @@ export async function isHeldBack(pool: pg.Pool, statement: string): Promise<bool
   )
   return rows.length > 0
 }
+
+/** A stranger's open transaction that holds what it selects; the server ends it if a failed test forgets. */
+export async function strangerHolds(pool: pg.Pool, text: string, values: unknown[] = []): Promise<() => Promise<void>> {
+  const client = new pg.Client(pool.options)
+  client.on('error', () => {})
+  await client.connect()
+  await client.query(`set idle_in_transaction_session_timeout = '120s'`)
+  await client.query('begin')
+  await client.query(text, values)
+  return async () => {
+    await client.query('commit').catch(() => {})
+    await client.end()
+  }
+}

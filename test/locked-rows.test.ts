@@ -1,22 +1,8 @@
 import { defineJob } from 'holdfast'
-import pg from 'pg'
 import { duties } from '#holdfast/reaper/duties'
 import { sweepOf } from './crash/sweep.ts'
 import { expect, gate, test, until } from './fixtures.ts'
-
-/** A stranger's open transaction that holds what it selects; the server ends it if a failed test forgets. */
-async function strangerHolds(pool: pg.Pool, text: string, values: unknown[] = []): Promise<() => Promise<void>> {
-  const client = new pg.Client(pool.options)
-  client.on('error', () => {})
-  await client.connect()
-  await client.query(`set idle_in_transaction_session_timeout = '120s'`)
-  await client.query('begin')
-  await client.query(text, values)
-  return async () => {
-    await client.query('commit').catch(() => {})
-    await client.end()
-  }
-}
+import { strangerHolds } from './hold.ts'
 
 const lockJobs = 'select from holdfast.live_job where id = any($1) for update'
 

@@ -14,8 +14,8 @@ import { createHash } from 'node:crypto'
 import { HoldfastError } from '../errors/errors.ts'
 import { isName } from '../job/define.ts'
 import { encodeStorable } from '../job/storable.ts'
-import { type Group, group, Late } from '../service/group.ts'
-import { runBatch, runPatiently } from '../store/batch.ts'
+import { type Group, group } from '../service/group.ts'
+import { Apart } from '../store/apart.ts'
 import type { Runner, Store } from '../store/store.ts'
 import { type Arrival, type ArrivedRow, arriveOwned, getOwned, type OpenParams, openOwned } from './owned.sql.ts'
 
@@ -63,17 +63,16 @@ export interface Arriver {
   idle(): Promise<void>
 }
 
-/** How long an arrival waits for a barrier that another transaction holds. */
-const patienceMs = 15_000
-
 type Answer = Arrived | HoldfastError
 
 /** Makes an arriver on a store. */
 export function makeArriver(store: Store, batchSize: number): Arriver {
-  const arrivals: Group<Arrival, Arrived | HoldfastError> = group({
+  // strangers share a batch: a barrier that cannot be fired, or that somebody holds, keeps its own arrivals alone
+  const apart = new Apart<Arrival, Answer>({ store, run: arriveAll, nameOf: ({ id }) => id, refused: refusalOf })
+  const arrivals: Group<Arrival, Answer> = group({
     most: batchSize,
     lanes: 2,
-    write: (batch) => arriveApart(store, batch),
+    write: (batch) => apart.write(batch),
   })
   return {
     async arrive(arrival) {
@@ -92,22 +91,6 @@ export async function arriveIn(runner: Runner, arrival: Arrival): Promise<Arrive
 function orThrow(answer: Arrived | HoldfastError): Arrived {
   if (answer instanceof HoldfastError) throw answer
   return answer
-}
-
-/** Strangers share this batch: a barrier that cannot be fired fails its own arrivals alone. */
-async function arriveApart(store: Store, batch: Arrival[]): Promise<(Answer | Late<Answer>)[]> {
-  const told = await runBatch(store, { items: batch, run: arriveAll })
-  return told.map((one, index) => {
-    if (one.is === 'held') return new Late(arriveLate(store, batch[index] as Arrival))
-    return one.is === 'done' ? one.answer : refusalOf(one.error, batch.length)
-  })
-}
-
-/** A barrier that somebody holds keeps only its own arrivals. */
-async function arriveLate(store: Store, arrival: Arrival): Promise<Answer> {
-  const [told] = await runPatiently(store, { items: [arrival], run: arriveAll, isWary: true }, patienceMs)
-  if (told?.is === 'done') return told.answer
-  throw told?.error
 }
 
 /** Whoever arrives alone hears the database itself. */

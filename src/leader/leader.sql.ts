@@ -16,11 +16,12 @@ interface Held {
 }
 
 /**
- * Takes the lead if nobody holds it, with a term that was never used. No row back: somebody leads, or takes the lead at this moment. While the lease
+ * Takes the lead if nobody holds it, with a term that was never used. No row back: somebody leads. A row that is not taken: the lease is
+ * over, but somebody else holds the row at this moment, who may be taking the lead, or a stranger. While the lease
  * stands nobody locks the row, so however many candidates ask, the leader never waits for them. A lead that lay vacant for longer than an
  * election takes shows that the database could not be reached, so the others need time to come back before anybody judges them.
  */
-export const acquireLead = statement<{ term: number }>()(
+export const acquireLead = statement<{ term: number; is_taken: boolean }>()(
   'leader.acquire',
   (p: Newcomer) => sql`
   with free as materialized (
@@ -44,9 +45,11 @@ export const acquireLead = statement<{ term: number }>()(
     on conflict (is_only) do nothing
     returning term
   )
-  select term from next
+  select term, true as is_taken from next
   union all
-  select term from first`,
+  select term, true from first
+  union all
+  select term, false from holdfast.leader where lease_until <= now() and not exists (select from free)`,
 )
 
 /** Keeps the lead, and notes how the last sweep went. No row back: the lease ran out or another term has begun, and this process leads no more. */

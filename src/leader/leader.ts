@@ -6,6 +6,9 @@
  * trusts a confirmed lease only until shortly before its end, counted on its own monotonic clock from the sending of the
  * question; past that it stops acting although nobody told it to. Two leaders may still overlap for the length of one
  * statement under way; that is harmless, because every duty is guarded by the law and may run twice at once.
+ *
+ * That is also why a stranger who holds the row locked stops nobody: once the lead has been vacant for longer than an election takes, and
+ * can't be taken, every candidate stands in for the leader until it can.
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -47,7 +50,8 @@ export function makeLeader(options: LeaderOptions): Leader {
   // an election takes a lease and one look; the rest is for looks that are slow
   const vacantMs = leaseMs + 2 * options.renewMs + 500
   let sweepMs: number | null = null
-  let led: { term: number; trustedUntilMs: number } | undefined
+  let led: { term: number; trustedUntilMs: number; isStandIn: boolean } | undefined
+  let vacantSinceMs: number | null = null
 
   function term(): number | null {
     return led && monotonicMs() < led.trustedUntilMs ? led.term : null
@@ -61,12 +65,13 @@ export function makeLeader(options: LeaderOptions): Leader {
   }
 
   async function renew(): Promise<void> {
-    if (!led) return
+    if (!led || led.isStandIn) return
     const sentAtMs = monotonicMs()
     try {
-      const [renewed] = await store.run(renewLead, { holder, term: led.term, leaseMs, sweepMs })
+      // an answer that comes after the lease is of no use
+      const [renewed] = await store.run(renewLead, { holder, term: led.term, leaseMs, sweepMs }, leaseMs)
       sweepMs = null
-      if (renewed) led = { term: renewed.term, trustedUntilMs: sentAtMs + trustMs }
+      if (renewed) led = { term: renewed.term, trustedUntilMs: sentAtMs + trustMs, isStandIn: false }
       else depose('the renewal was refused')
     } catch (error) {
       depose('the renewal failed')
@@ -76,16 +81,23 @@ export function makeLeader(options: LeaderOptions): Leader {
 
   async function acquire(): Promise<void> {
     const sentAtMs = monotonicMs()
-    const [acquired] = await store.run(acquireLead, { holder, leaseMs, vacantMs })
-    if (!acquired) return
-    led = { term: acquired.term, trustedUntilMs: sentAtMs + trustMs }
-    options.onElected(acquired.term)
+    const [found] = await store.run(acquireLead, { holder, leaseMs, vacantMs })
+    const isVacant = found?.is_taken === false
+    vacantSinceMs = isVacant ? (vacantSinceMs ?? sentAtMs) : null
+    if (found && (found.is_taken || sentAtMs - (vacantSinceMs ?? sentAtMs) >= vacantMs)) lead(found, sentAtMs)
+    else if (led) depose('the lead can be taken again')
+  }
+
+  function lead({ term, is_taken }: { term: number; is_taken: boolean }, sentAtMs: number): void {
+    const isNews = !led || is_taken
+    led = { term, trustedUntilMs: sentAtMs + trustMs, isStandIn: !is_taken }
+    if (isNews) options.onElected(term)
   }
 
   async function release(why: string): Promise<void> {
     const last = led
     depose(why)
-    if (last) await store.run(releaseLead, { holder, term: last.term }).catch(options.onTrouble)
+    if (last && !last.isStandIn) await store.run(releaseLead, { holder, term: last.term }).catch(options.onTrouble)
   }
 
   const clock: Loop = loop({
@@ -93,7 +105,7 @@ export function makeLeader(options: LeaderOptions): Leader {
       if (options.isFit?.() === false) await release('it no longer does its duties')
       else {
         await renew()
-        if (!led) await acquire()
+        if (!led || led.isStandIn) await acquire()
       }
       return options.renewMs
     },

@@ -118,9 +118,9 @@ const clearReturned: Duty = {
       (runner, crashes: UndueRow[]) => runner.run(clearCrashes, { crashes }),
       ({ id }) => id,
     )
-    if (undue.length === 0) await store.run(closeReturned, { ids: sessions })
+    const closed = undue.length === 0 ? await store.run(closeReturned, { ids: sessions }) : []
     const notes = done.length > 0 ? [cleared(done.length, sessions)] : []
-    return report({ failed, held, notes, isFull: done.length > 0 || undue.length === 0 })
+    return report({ failed, held, notes, isFull: done.length > 0 || closed.length > 0 })
   },
 }
 

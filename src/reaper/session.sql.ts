@@ -84,7 +84,7 @@ export const endKeyless = statement<EndedRow>()(
   returning id, ended_by as rung, ${lastSign}, host, pid`,
 )
 
-/** Sessions whose workers were heard of again, and whose jobs may still count a crash that was none. */
+/** Sessions whose workers were heard of again, and whose jobs may still count a crash that was none. One that somebody holds is for later. */
 export const returnedSessions = statement<{ id: number }>()(
   'session.returned',
   (p: { limit: number }) => sql`
@@ -92,7 +92,8 @@ export const returnedSessions = statement<{ id: number }>()(
   from holdfast.session
   where came_back_at is not null and cleared_at is null
   order by id
-  limit ${p.limit}`,
+  limit ${p.limit}
+  for update skip locked`,
 )
 
 /** Notes that no job counts a crash any more for what these sessions lost. */
@@ -101,7 +102,12 @@ export const closeReturned = statement<{ id: number }>()(
   (p: { ids: number[] }) => sql`
   update holdfast.session
   set cleared_at = now()
-  where id = any(${p.ids}::bigint[]) and came_back_at is not null and cleared_at is null
+  where id = any(array(
+    select id
+    from holdfast.session
+    where id = any(${p.ids}::bigint[]) and came_back_at is not null and cleared_at is null
+    for update skip locked
+  ))
   returning id`,
 )
 

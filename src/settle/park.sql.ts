@@ -60,12 +60,13 @@ export const dueParked = statement<ParkedRow>()(
   limit ${p.limit}`,
 )
 
-/** Puts off parked outcomes that were refused once more, each twice as long as the last time. */
+/** Puts off parked outcomes: those that were refused once more each twice as long as the last time, those that somebody holds for a moment. */
 export const postponeParked = statement<{ job_id: string }>()(
   'parked_outcome.postpone',
-  (p: { ids: string[] }) => sql`
+  (p: { ids: string[]; isHeld: boolean }) => sql`
   update holdfast.parked_outcome as parked
-  set tries = parked.tries + 1, next_at = now() + least(600, 10 * power(2, least(parked.tries, 10))) * interval '1 s'
+  set tries = case when ${p.isHeld}::boolean then parked.tries else parked.tries + 1 end,
+    next_at = now() + case when ${p.isHeld}::boolean then 5 else least(600, 10 * power(2, least(parked.tries, 10))) end * interval '1 s'
   where parked.job_id = any(array(
     select mine.job_id
     from holdfast.parked_outcome as mine

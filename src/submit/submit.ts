@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
-import { type Group, group, Late, sizeOfBatch } from '../service/group.ts'
-import { runBatch, runPatiently } from '../store/batch.ts'
+import { type Group, group, sizeOfBatch } from '../service/group.ts'
+import { Apart } from '../store/apart.ts'
 import type { Runner, Store } from '../store/store.ts'
 import type { PreparedJob } from './prepare.ts'
 import { keyHolders, submitJobs } from './submit.sql.ts'
@@ -36,11 +36,13 @@ const heavyBytes = 65_536
 
 /** Makes a submitter on a store. */
 export function makeSubmitter(store: Store, batchSize: number): Submitter {
-  const single: Group<PreparedJob, Submitted | HoldfastError> = group({
+  // strangers share a batch: what is wrong with one of them is told to that one alone, and a key that somebody holds keeps nobody else
+  const apart = new Apart<PreparedJob, Answer>({ store, run: writeAll, nameOf, refused: refusalOf })
+  const single: Group<PreparedJob, Answer> = group({
     most: batchSize,
     lanes: 2,
     weightOf,
-    write: (jobs) => writeApart(store, jobs),
+    write: (jobs) => apart.write(jobs),
   })
   // one after the other and apart: whoever submits little must not wait for a statement that carries somebody's megabytes
   const heavy: Group<PreparedJob, Submitted | HoldfastError> = group({
@@ -176,24 +178,11 @@ async function submitAll(runner: Runner, jobs: PreparedJob[]): Promise<Submitted
   })
 }
 
-/** How long a submit waits for a key that another transaction holds. */
-const patienceMs = 15_000
-
 type Answer = Submitted | HoldfastError
 
-/** Strangers share this batch: what is wrong with one of them is told to that one alone, and a key that somebody holds keeps nobody else. */
-async function writeApart(store: Store, jobs: PreparedJob[]): Promise<(Answer | Late<Answer>)[]> {
-  const told = await runBatch(store, { items: jobs, run: writeAll })
-  return told.map((one, index) => {
-    if (one.is === 'held') return new Late(writeLate(store, jobs[index] as PreparedJob))
-    return one.is === 'done' ? one.answer : refusalOf(one.error, jobs.length)
-  })
-}
-
-async function writeLate(store: Store, job: PreparedJob): Promise<Answer> {
-  const [told] = await runPatiently(store, { items: [job], run: writeAll, isWary: true }, patienceMs)
-  if (told?.is === 'done') return told.answer
-  throw told?.error
+/** Jobs with the same key wait for each other; one without a key waits for nobody. */
+function nameOf({ id, tenant, key }: PreparedJob): string {
+  return key === null ? id : `${tenant}\n${key}`
 }
 
 /** Whoever submits alone hears the database itself. */

@@ -177,22 +177,50 @@ export interface Kinds {
   stages: string[]
 }
 
+/** Whether a kind is known as it is. */
+const isKnown = (given: string) =>
+  raw(`(kind.queue, kind.priority, kind.crash_budget, kind.stages::text) is not distinct from
+    (${given}.queue, ${given}.priority, ${given}.crash_budget, ${given}.stages::text)`)
+
+const givenKinds = (p: Kinds) => sql`
+  unnest(${p.names}::text[], ${p.queues}::text[], ${p.priorities}::smallint[], ${p.crashBudgets}::smallint[], ${p.stages}::text[])
+    as given (name, queue, priority, crash_budget, stages)`
+
 /**
- * Inserts kinds, or says anew what they are, if that condition holds. What was said a moment ago is not written again: a worker that is
- * started over and over would leave nothing but dead rows.
+ * Marks those as seen that are known as they are, as a CTE. What was said a moment ago is not written again: a worker that is started over
+ * and over would leave nothing but dead rows. And a row that somebody holds keeps no worker from starting.
  */
+export const seeingKinds = (p: Kinds) => sql`seen as (
+    update holdfast.kind
+    set seen_at = now()
+    where tenant = ${p.tenant}::text and name = any(array(
+      select kind.name
+      from holdfast.kind
+      join ${givenKinds(p)} on kind.name = given.name
+      where kind.tenant = ${p.tenant}::text and ${isKnown('given')} and kind.seen_at < now() - interval '1 minute'
+      for update of kind skip locked
+    ))
+  )`
+
+/** Inserts kinds, or says anew what they are, if that condition holds. Those that are known as they are stay as they are. */
 export const writeKinds = (p: Kinds, condition: Sql) => sql`
   insert into holdfast.kind (tenant, name, queue, priority, crash_budget, stages)
   select ${p.tenant}::text, name, queue, priority, crash_budget, stages::json
-  from unnest(${p.names}::text[], ${p.queues}::text[], ${p.priorities}::smallint[], ${p.crashBudgets}::smallint[], ${p.stages}::text[])
-    as given (name, queue, priority, crash_budget, stages)
-  where ${condition}
+  from ${givenKinds(p)}
+  where ${condition} and not exists (
+      select
+      from holdfast.kind
+      where kind.tenant = ${p.tenant}::text and kind.name = given.name and ${isKnown('given')}
+    )
   order by name
   on conflict (tenant, name) do update
   set queue = excluded.queue, priority = excluded.priority, crash_budget = excluded.crash_budget, stages = excluded.stages, seen_at = now()
-  where kind.seen_at < now() - interval '1 minute'
-    or (kind.queue, kind.priority, kind.crash_budget, kind.stages::text)
-      is distinct from (excluded.queue, excluded.priority, excluded.crash_budget, excluded.stages::text)`
+  where not ${isKnown('excluded')}`
 
 /** Makes the kinds known that this program can run. */
-export const registerKinds = statement<never>()('kind.register', (p: Kinds) => writeKinds(p, raw('true')))
+export const registerKinds = statement<never>()(
+  'kind.register',
+  (p: Kinds) => sql`
+  with ${seeingKinds(p)}
+  ${writeKinds(p, raw('true'))}`,
+)

@@ -38,6 +38,9 @@ export interface ClaimerOptions {
   onTrouble: (error: unknown) => void
 }
 
+/** How long the wish to be woken may take: the row is ours, so only a stranger can hold it, and there is the poll. */
+const wishMs = 1_000
+
 /** Makes the claimer of a worker. */
 export function makeClaimer(options: ClaimerOptions): Claimer {
   const { config, lanes, session, hands, pace, taker } = options
@@ -146,7 +149,7 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
   async function askToBeWoken(isWanted: boolean): Promise<void> {
     if (isWakeWanted === isWanted) return
     const id = session.id()
-    await store.run(wantWake, { id, isWanted })
+    await store.run(wantWake, { id, isWanted }, wishMs)
     // the wish of a session that was replaced meanwhile is not that of its successor
     if (session.id() === id) isWakeWanted = isWanted
   }

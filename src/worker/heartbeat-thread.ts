@@ -6,7 +6,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import pg from 'pg'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
-import { connectionOptions, drop } from '../store/connection.ts'
+import { answered } from '../store/answer.ts'
+import { connectionOptions, drop, isHeldUp } from '../store/connection.ts'
 import { describe } from '../store/describe.ts'
 import { type Runner, runnerIn } from '../store/store.ts'
 import { GiveBack } from './give-back.ts'
@@ -25,6 +26,11 @@ let isPooled = task.isPooled
 let backend: number | undefined
 let wake: () => void = () => {}
 let unresponsive: UnresponsiveHandler[] = []
+/** When the session was last confirmed, or this thread took it over. */
+let confirmedAtMs = monotonicMs()
+/** Sessions that we lost although we live, and how often the database was told so. */
+const lost = new Map<number, number>()
+const mostTellings = 30
 
 const giveBack = new GiveBack({
   url: task.url,
@@ -60,7 +66,7 @@ function nap(ms: number): Promise<void> {
 
 /** Lives as long as one connection does. Returns when asked to stop; throws when the connection breaks. */
 async function liveOn(client: pg.Client): Promise<void> {
-  const runner = runnerIn(client)
+  const runner = cancelling(client)
   const broken = new Promise<never>((_, reject) =>
     client.once('error', reject).once('end', () => reject(new Error('Connection terminated'))),
   )
@@ -70,7 +76,7 @@ async function liveOn(client: pg.Client): Promise<void> {
   while (!isStopping) {
     const startedAtMs = monotonicMs()
     tell({ news: 'turned' })
-    isLocked = await Promise.race([beatOnce(runner, isLocked), broken])
+    isLocked = await Promise.race([beatOnce(runner, isLocked), broken]).catch((error) => heldUp(error, isLocked))
     await Promise.race([nap(Math.max(0, task.heartbeatMs - (monotonicMs() - startedAtMs))), broken])
   }
   if (sessionId === undefined) return
@@ -78,11 +84,48 @@ async function liveOn(client: pg.Client): Promise<void> {
   if (!closed) await runner.run(comeBack, { id: sessionId })
 }
 
+/**
+ * A runner that asks the server to stop what takes long, before our patience ends. A statement that waits for a row which a stranger holds
+ * would wait on in the server after we hung up, with the session's lock, and so would each that follows it.
+ */
+function cancelling(client: pg.Client): Runner {
+  const runner = runnerIn(client)
+  const dropMs = patienceMs(task)
+  const bounds = { answerMs: 0.8 * dropMs, dropMs }
+  return { run: (statement, params) => answered(client, runner.run(statement, params), bounds) }
+}
+
+/** The server answers, but somebody holds our row. Once our lease is over by any clock, we go on under another session. */
+function heldUp(error: unknown, isLocked: boolean): boolean {
+  if (!isHeldUp(error)) throw error
+  tell(troubleOf(error))
+  if (sessionId === undefined || monotonicMs() - confirmedAtMs <= task.facts.leaseMs) return isLocked
+  lose(sessionId)
+  return false
+}
+
+function lose(id: number): void {
+  lost.set(id, 0)
+  sessionId = undefined
+  tell({ news: 'ended', id })
+}
+
+/** Tells the database of lost sessions that nobody crashed. One that was not ended yet, or that somebody holds, is told of again. */
+async function comeBackFromLost(runner: Runner): Promise<void> {
+  for (const [id, tellings] of lost) {
+    const [told] = await runner.run(comeBack, { id })
+    if (told || tellings + 1 >= mostTellings) lost.delete(id)
+    else lost.set(id, tellings + 1)
+  }
+}
+
 async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
+  if (lost.size > 0) await comeBackFromLost(runner)
   if (sessionId === undefined) {
     const sentAtMs = monotonicMs()
     const [opened] = await runner.run(openSession, task.facts)
     sessionId = (opened as { id: number }).id
+    confirmedAtMs = sentAtMs
     tell({ news: 'opened', id: sessionId, sentAtMs })
     wasLocked = false
   }
@@ -96,13 +139,12 @@ async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
     unresponsive,
   })
   if (confirmed) {
+    confirmedAtMs = sentAtMs
     tell({ news: 'confirmed', id: sessionId, sentAtMs })
     noteBackend(confirmed.backend)
     return isLocked
   }
-  tell({ news: 'ended', id: sessionId })
-  await runner.run(comeBack, { id: sessionId })
-  sessionId = undefined
+  lose(sessionId)
   return beatOnce(runner, false)
 }
 

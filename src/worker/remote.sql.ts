@@ -1,6 +1,8 @@
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
 import { isNoSuspect, isSuspect } from '../store/suspect.sql.ts'
-import { type Claim, type ClaimMore, claimThose, type Kinds, writeKinds } from './claim.sql.ts'
+
+import { type Claim, type ClaimMore, claimThose, type Kinds, seeingKinds, writeKinds } from './claim.sql.ts'
+
 import type { StoredRemote } from './remote-kinds.ts'
 
 /** The session of a remote worker, as any server finds it. */
@@ -265,6 +267,7 @@ export const introduceKinds = statement<{ is_allowed: boolean }>()(
     select count(*) <= ${p.most}::int as is_allowed
     from (select name from holdfast.kind where tenant = ${p.tenant} union select unnest(${p.names}::text[])) as known
   ),
+  ${seeingKinds(p)},
   written as (${writeKinds(p, raw('(select is_allowed from told)'))})
   select is_allowed
   from told`,

@@ -27,6 +27,8 @@ interface LogLine {
 }
 
 const everyMs = 200
+/** For so long after a report had to wait for another transaction, none is waited for. */
+const waryMs = 30_000
 /** A runaway handler must not fill the log of events. */
 const mostLinesPerAttempt = 1_000
 
@@ -41,6 +43,7 @@ export function makeReports(options: {
   const lines: LogLine[] = []
   const told = new Set<string>()
   let writing: Promise<void> = Promise.resolve()
+  let waryUntilMs = Number.NEGATIVE_INFINITY
   const flusher = loop({ turn: () => flush().then(() => everyMs), onError: options.onTrouble })
 
   function flush(): Promise<void> {
@@ -93,6 +96,8 @@ export function makeReports(options: {
   ): Promise<Report[]> {
     const told = await runBatch(options.store, {
       items: reports,
+      // outcomes wait for the reports of their attempts, and one handler may report on a row that somebody holds again and again
+      isWary: performance.now() < waryUntilMs,
       async run(runner, some) {
         // by attempt, for a lost one and its successor may report from one worker
         const written = new Set((await run(runner, some)).map(({ id, attempt }) => `${id} ${attempt}`))
@@ -104,6 +109,7 @@ export function makeReports(options: {
       write,
     )
     for (const one of told) if (one.is === 'refused') options.onTrouble(one.error)
+    if (told.some(({ is }) => is === 'held')) waryUntilMs = performance.now() + waryMs
     return reports.filter((_, index) => told[index]?.is === 'held')
   }
 

@@ -69,14 +69,19 @@ export const closeSession = statement<{ id: number }>()(
 
 /**
  * Says that the worker of an ended session lives: what it lost was nobody's crash. Only for a session that was ended for its silence, and
- * once: no other process knows its id.
+ * once: no other process knows its id. No row back: it was not ended yet, or not for that, or somebody holds it.
  */
 export const comeBack = statement<{ id: number }>()(
   'session.come_back',
   (p: { id: number }) => sql`
   update holdfast.session
   set came_back_at = now()
-  where id = ${p.id} and ended_by in ('lease ran out', 'lock gone') and came_back_at is null
+  where id = any(array(
+    select id
+    from holdfast.session
+    where id = ${p.id} and ended_by in ('lease ran out', 'lock gone') and came_back_at is null
+    for update skip locked
+  ))
   returning id`,
 )
 

@@ -47,24 +47,47 @@ export const waitingRemoteSuspect = statement<WaitingSuspect>()(
 /** A worker that has not looked for so long does not drain any more. */
 const quietMs = 10_000
 
-/** Makes this session the one that drains for a kind, or keeps it so. No row back: another one does. */
+/** Makes this session the one that drains for a kind, or keeps it so. No row back: another one does, or somebody holds the row. */
 export const takeDrain = statement<{ session_id: number }>()(
   'drain.take',
   (p: { sessionId: number; queue: string; kind: string }) => sql`
-  insert into holdfast.drain as drain (queue, kind, session_id)
-  values (${p.queue}, ${p.kind}, ${p.sessionId})
-  on conflict (queue, kind) do update
-  set session_id = excluded.session_id, renewed_at = now()
-  where drain.session_id = excluded.session_id or drain.renewed_at < now() - ${raw(`interval '${quietMs} ms'`)}
-    or not exists (select from holdfast.session where id = drain.session_id and ended_at is null)
-  returning session_id`,
+  with free as materialized (
+    select drain.queue, drain.kind
+    from holdfast.drain
+    where drain.queue = ${p.queue} and drain.kind = ${p.kind} and (drain.session_id = ${p.sessionId}::bigint
+      or drain.renewed_at < now() - ${raw(`interval '${quietMs} ms'`)}
+      or not exists (select from holdfast.session where id = drain.session_id and ended_at is null))
+    for update skip locked
+  ),
+  next as (
+    update holdfast.drain
+    set session_id = ${p.sessionId}::bigint, renewed_at = now()
+    from free
+    where drain.queue = free.queue and drain.kind = free.kind
+    returning drain.session_id
+  ),
+  first as (
+    insert into holdfast.drain (queue, kind, session_id)
+    select ${p.queue}, ${p.kind}, ${p.sessionId}::bigint
+    where not exists (select from holdfast.drain where queue = ${p.queue} and kind = ${p.kind})
+    on conflict (queue, kind) do nothing
+    returning session_id
+  )
+  select session_id from next
+  union all
+  select session_id from first`,
 )
 
-/** Ends the draining of a session. */
+/** Ends the draining of a session. A row that somebody holds is left: after a while without a sign it counts no more. */
 export const endDrain = statement<{ session_id: number }>()(
   'drain.end',
   (p: { sessionId: number }) => sql`
   delete from holdfast.drain
-  where session_id = ${p.sessionId}
+  where (queue, kind) in (
+    select drain.queue, drain.kind
+    from holdfast.drain
+    where drain.session_id = ${p.sessionId}::bigint
+    for update skip locked
+  )
   returning session_id`,
 )

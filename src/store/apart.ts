@@ -1,0 +1,127 @@
+/**
+ * Writes what strangers want written at the same time. The invariant: nobody waits for somebody else's row. An item that needs a row, or a
+ * key, which another transaction holds waits apart; so does, from its start, whatever needs the same. One item at a time is tried for each
+ * such row, all of them together on one connection, with growing pauses, until the row is free or the item has waited long enough.
+ */
+import { Late } from '../service/group.ts'
+import { pause } from '../service/service.ts'
+import { runBatch, type Told } from './batch.ts'
+import type { Runner, Store } from './store.ts'
+
+/** What strangers write. */
+export interface ApartOptions<Item, Answer> {
+  store: Store
+  /** Writes items, all or none, and answers one by one in their order. */
+  run: (runner: Runner, items: Item[]) => Promise<Answer[]>
+  /** What an item may have to wait for: those that need the same have the same name. */
+  nameOf: (item: Item) => string
+  /** What to answer for an item that the database refuses, if so many were written together. May throw. */
+  refused: (error: unknown, count: number) => Answer
+}
+
+interface Kept<Item, Answer> {
+  readonly item: Item
+  readonly name: string
+  readonly untilMs: number
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: unknown) => void
+  error: unknown
+}
+
+/** How long an item waits. */
+const patienceMs = 15_000
+const longestPauseMs = 1_000
+/** How long one try may wait for all rows together. */
+const tryMs = 1_000
+
+/** Writes items of strangers, and keeps those that have to wait. */
+export class Apart<Item, Answer> {
+  readonly #options: ApartOptions<Item, Answer>
+  readonly #kept = new Map<string, Kept<Item, Answer>[]>()
+  #isTrying = false
+
+  constructor(options: ApartOptions<Item, Answer>) {
+    this.#options = options
+  }
+
+  /** Writes items that came at the same time, and answers at their places. */
+  async write(items: Item[]): Promise<(Answer | Late<Answer>)[]> {
+    const { nameOf, refused } = this.#options
+    const free = items.filter((item) => !this.#kept.has(nameOf(item)))
+    // while somebody holds rows, the next ones may be held as well, and nobody should wait to find out
+    const told = await this.#run(free, { isWary: this.#kept.size > 0 })
+    const byItem = new Map(free.map((item, index) => [item, told[index] as Told<Answer>]))
+    return items.map((item) => {
+      const one = byItem.get(item)
+      if (!one || one.is === 'held') return new Late(this.#keep(item, one?.error))
+      return one.is === 'done' ? one.answer : refused(one.error, items.length)
+    })
+  }
+
+  #run(items: Item[], how: { isWary: boolean; patienceMs?: number }): Promise<Told<Answer>[]> {
+    return runBatch(this.#options.store, { items, run: this.#options.run, ...how })
+  }
+
+  #keep(item: Item, error: unknown): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const name = this.#options.nameOf(item)
+      const same = this.#kept.get(name) ?? []
+      const untilMs = performance.now() + patienceMs
+      same.push({ item, name, untilMs, resolve, reject, error: error ?? same[0]?.error })
+      this.#kept.set(name, same)
+      if (!this.#isTrying) void this.#tryAll()
+    })
+  }
+
+  async #tryAll(): Promise<void> {
+    this.#isTrying = true
+    for (let tries = 1; this.#kept.size > 0; tries++) {
+      await pause(Math.min(longestPauseMs, 50 * 2 ** tries))
+      await this.#tryOnce().catch((error) => this.#giveUpAll(error))
+    }
+    this.#isTrying = false
+  }
+
+  /** Tries the first of each name; where that one was answered, the others wait for nothing any more. */
+  async #tryOnce(): Promise<void> {
+    const first = [...this.#kept.values()].map(([one]) => one as Kept<Item, Answer>)
+    const answered = new Set(await this.#tryThese(first, true))
+    const rest = [...answered].flatMap((name) => this.#kept.get(name) ?? [])
+    await this.#tryThese(rest, false)
+    const nowMs = performance.now()
+    for (const one of [...this.#kept.values()].flat())
+      if (nowMs >= one.untilMs) this.#end(one, () => one.reject(one.error))
+  }
+
+  async #tryThese(these: Kept<Item, Answer>[], isWary: boolean): Promise<string[]> {
+    const items = these.map(({ item }) => item)
+    const told = await this.#run(items, { isWary, patienceMs: tryMs })
+    for (const [index, one] of these.entries()) this.#tell(one, told[index] as Told<Answer>)
+    return these.filter((_, index) => told[index]?.is !== 'held').map(({ name }) => name)
+  }
+
+  #tell(one: Kept<Item, Answer>, told: Told<Answer>): void {
+    if (told.is === 'done') return this.#end(one, () => one.resolve(told.answer))
+    one.error = told.error
+    if (told.is === 'refused') return this.#end(one, () => one.reject(told.error))
+    // those that there was no time for have their turn before it
+    if (told.isAlone) this.#moveBack(one.name)
+  }
+
+  #moveBack(name: string): void {
+    const same = this.#kept.get(name) ?? []
+    this.#kept.delete(name)
+    this.#kept.set(name, same)
+  }
+
+  #end(one: Kept<Item, Answer>, answer: () => void): void {
+    const others = (this.#kept.get(one.name) ?? []).filter((other) => other !== one)
+    if (others.length > 0) this.#kept.set(one.name, others)
+    else this.#kept.delete(one.name)
+    answer()
+  }
+
+  #giveUpAll(error: unknown): void {
+    for (const one of [...this.#kept.values()].flat()) this.#end(one, () => one.reject(error))
+  }
+}
