@@ -54,8 +54,8 @@ test('a key whose transaction is undone is taken by the first who waits for it',
 test('a progress row that a stranger holds hardly delays the outcomes of others', async ({ open, pool, query }) => {
   const end = gate()
   const chatty = defineJob('chatty', {
-    async run({ job, progress }) {
-      if ((job.input as unknown) !== 'held') return progress(1, 2)
+    async run({ input, progress }) {
+      if ((input as unknown) !== 'held') return progress(1, 2)
       const timer = setInterval(() => progress(1, 2), 20)
       await end.promise
       clearInterval(timer)

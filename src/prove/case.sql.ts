@@ -8,6 +8,7 @@ export interface StandingRow {
   attempt: number
   stage: number
   crashes: number
+  crash_budget: number
   session_id: number | null
   /** Whether it is an item that runs the `each` of its kind, and which one. */
   is_part: boolean
@@ -20,7 +21,7 @@ export interface StandingRow {
 export const standing = statement<StandingRow>()(
   'prove.standing',
   () => sql`
-  select job.id, job.kind, job.state, job.attempt, job.stage, job.crashes, job.session_id, job.is_part, job.position, session.pid
+  select job.id, job.kind, job.state, job.attempt, job.stage, job.crashes, job.crash_budget, job.session_id, job.is_part, job.position, session.pid
   from holdfast.job
   left join holdfast.session on session.id = job.session_id and session.ended_at is null
   order by job.id`,

@@ -32,6 +32,8 @@ export interface Case {
   move(move: 'cancel' | 'redo', id: string, done: State[]): Promise<void>
   areFinal(ids: string[]): Promise<boolean>
   untilFinal(ids: string[], ms: number): Promise<void>
+  /** Whether somebody has sent a statement. */
+  hasSent(statement: string): boolean
   /** Waits until somebody has sent a statement. */
   untilSent(statement: string, ms: number): Promise<void>
   jobs(): Promise<StandingRow[]>
@@ -139,6 +141,7 @@ export function makeCase(options: {
         what: `jobs were final: ${ids.join(', ')}`,
       })
     },
+    hasSent: (statement) => options.seen.has(statement),
     async untilSent(statement, ms) {
       await eventually(() => options.seen.has(statement), { ms, what: `${statement} was sent` })
     },

@@ -10,6 +10,7 @@ const standing = {
   attempt: 2,
   stage: 0,
   crashes: 1,
+  crash_budget: 3,
   session_id: null,
   is_part: false,
   position: null,

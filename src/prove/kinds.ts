@@ -61,6 +61,8 @@ export const times = {
   patientMs: 700,
   innocentMs: 900,
   tirelessMs: 400,
+  restingMs: 1_500,
+  lastingMs: 4_000,
   chattyMs: 250,
   stubbornMs: 350,
   unresponsiveMs: 2_500,
@@ -108,6 +110,15 @@ export function proverKinds(tell: Tell): Record<string, AnyJob> {
       crashBudget: 4,
       run: seen(tell, ({ signal }) => sleep(times.innocentMs, undefined, { signal })),
     }),
+    // waits for a while between its two attempts, so that there is time to make it a suspect
+    defineJob('resting', {
+      retries: 20,
+      backoff: { baseMs: times.restingMs, factor: 1 },
+      run: seen(tell, ({ attempt }) => {
+        if (attempt === 1) throw new Error('The first attempt fails.')
+      }),
+    }),
+    defineJob('lasting', { run: seen(tell, ({ signal }) => sleep(times.lastingMs, undefined, { signal })) }),
     // goes from attempt to attempt until it is cancelled
     defineJob('tireless', {
       retries: 1_000,

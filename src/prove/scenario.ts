@@ -5,6 +5,7 @@ import { readers, webhooks } from './bus-scenarios.ts'
 import type { Case } from './case.ts'
 import { eventually } from './deadline.ts'
 import { blocked, unresponsive } from './deaf-scenarios.ts'
+import { drained } from './drain-scenario.ts'
 import type { FaultName } from './faults.ts'
 import { cancelStubborn, manned, waitMs } from './manned.ts'
 import { outage } from './outage-scenario.ts'
@@ -193,6 +194,7 @@ export const scenarios: readonly Scenario[] = [
   expiry,
   crash,
   outage,
+  drained,
   staggeredPoison,
   webhooks,
   ambiguous,

@@ -1,3 +1,4 @@
+import { isSuspect } from '../job/define.ts'
 import { pause } from '../service/service.ts'
 import type { CursorRow } from './bus.sql.ts'
 import { livingSessions, type StandingRow, stillLiving } from './case.sql.ts'
@@ -21,7 +22,7 @@ export interface Hit {
 /** Looks at what a fault is about to hit: the jobs of the process and those that nobody holds; without any, all live ones. */
 export async function lookAtHit(on: Case, { post }: Sprung): Promise<Hit> {
   try {
-    const live = (await on.jobs()).filter((job) => !isOver(job))
+    const live = (await on.jobs()).filter((job) => !isOver(job) && !mayHaveToWait(job))
     const heldJobs = live.filter((job) => job.pid === post.member.pid)
     const orphans = live.filter((job) => job.session_id !== null && job.pid === null)
     const hit = [...heldJobs, ...orphans]
@@ -36,6 +37,11 @@ export async function lookAtHit(on: Case, { post }: Sprung): Promise<Hit> {
     if ((error as { code?: string }).code === '42P01') return { jobs: [], sessions: [], heldJobs: [], cursors: [] } // no schema yet
     throw error
   }
+}
+
+/** Whether a job becomes a suspect if it loses its worker: it then waits for a worker that is empty, and no bound says for how long. */
+function mayHaveToWait({ crashes, crash_budget }: StandingRow): boolean {
+  return isSuspect({ crashes: crashes + 1, crashBudget: crash_budget })
 }
 
 /** Whether a job has gone on since: claimed anew, advanced, or final. Merely queued again is not enough. */

@@ -45,11 +45,7 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
     write: (jobs) => apart.write(jobs),
   })
   // one after the other and apart: whoever submits little must not wait for a statement that carries somebody's megabytes
-  const heavy: Group<PreparedJob, Submitted | HoldfastError> = group({
-    most: 1,
-    lanes: 1,
-    write: (jobs) => writeApart(store, jobs),
-  })
+  const heavy: Group<PreparedJob, Answer> = group({ most: 1, lanes: 1, write: (jobs) => apart.write(jobs) })
   return {
     async submit(job) {
       const answer = await (job.inputBytes > heavyBytes ? heavy : single).add(job)

@@ -1,8 +1,6 @@
 import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
 import { isNoSuspect, isSuspect } from '../store/suspect.sql.ts'
-
 import { type Claim, type ClaimMore, claimThose, type Kinds, seeingKinds, writeKinds } from './claim.sql.ts'
-
 import type { StoredRemote } from './remote-kinds.ts'
 
 /** The session of a remote worker, as any server finds it. */
