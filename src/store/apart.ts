@@ -101,11 +101,13 @@ export class Apart<Item, Answer> {
   }
 
   #tell(one: Kept<Item, Answer>, told: Told<Answer>): void {
-    if (told.is === 'done') return this.#end(one, () => one.resolve(told.answer))
-    one.error = told.error
-    if (told.is === 'refused') return this.#end(one, () => one.reject(told.error))
-    // those that there was no time for have their turn before it
-    if (told.isAlone) this.#moveBack(one.name)
+    if (told.is === 'done') this.#end(one, () => one.resolve(told.answer))
+    else if (told.is === 'refused') this.#end(one, () => one.reject(told.error))
+    else {
+      one.error = told.error
+      // those that there was no time for have their turn before it
+      if (told.isAlone) this.#moveBack(one.name)
+    }
   }
 
   #moveBack(name: string): void {
