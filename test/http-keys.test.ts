@@ -108,3 +108,32 @@ test('a key says who made it, makes none that outlives it or can do more, and ev
   const [known] = await hf.keys.list({ ending: String(inherited?.id).slice(-8) })
   expect(known).toMatchObject({ revokedBy: byMaker })
 })
+
+test('whoever redoes or repairs a job, or pauses and resumes a queue with a key, is in the log', async ({
+  open,
+  serve,
+  given,
+}) => {
+  const hf = await open({ jobs: [noop] })
+  const { url } = await serve(hf, { jobs: [noop], needsKey: true })
+  const operator = await hf.keys.create({ name: 'operates', scopes: ['admin'], tenant: null })
+  const client = createClient({ url, key: operator.key })
+  const by = `key ${operator.id}`
+  const [redone, mended] = [await given.finished('failed'), await given.finished('failed')]
+  await client.redoJob({ path: { id: redone.id }, body: {} })
+  await client.mendJob({ path: { id: mended.id }, body: {} })
+  for (const { id } of [redone, mended])
+    expect((await hf.timeline(id)).at(-1)).toMatchObject({ type: 'job.redone', data: { by } })
+  await client.pauseQueue({ path: { name: redone.queue }, body: { by: 'ann', reason: 'moving' } })
+  await client.resumeQueue({ path: { name: redone.queue } })
+  await client.pauseQueue({ path: { name: redone.queue }, body: {} })
+  await client.mendJob({ path: { id: redone.id }, body: {} })
+  const { events } = await hf.events.page({ types: 'queue.*' })
+  const { queue } = redone
+  expect(events.map(({ type, tenant, data }) => ({ type, tenant, data }))).toEqual([
+    { type: 'queue.paused', tenant: '*', data: { queue, by: `ann (${by})`, reason: 'moving' } },
+    { type: 'queue.resumed', tenant: '*', data: { queue, by } },
+    { type: 'queue.paused', tenant: '*', data: { queue, by } },
+    { type: 'queue.resumed', tenant: '*', data: { queue, by } },
+  ])
+})

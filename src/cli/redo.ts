@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { legalFrom } from '../job/machine.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { forEachJob } from './many.ts'
+import { whoAmI } from './who-am-i.ts'
 
 /** Adds `holdfast redo <id…>`. */
 export function addRedo(program: Command): void {
@@ -16,7 +17,7 @@ export function addRedo(program: Command): void {
       forEachJob(configOf({ ...flags }), ids, {
         done: 'queued again',
         isJson: flags.json === true,
-        act: (hf, id) => hf.redo(id, { from: flags.fromStart ? 'start' : 'failed' }),
+        act: (hf, id) => hf.redo(id, { by: whoAmI(), from: flags.fromStart ? 'start' : 'failed' }),
       }),
     )
   addSettings(addJson(command), clientSettings)

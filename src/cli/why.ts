@@ -6,6 +6,7 @@ import { looks } from './job-words.ts'
 import { pickJob, shortId } from './pick-job.ts'
 import { oneLine, paint, print } from './terminal.ts'
 import { clockWords, lengthWords } from './time-words.ts'
+import { whoAmI } from './who-am-i.ts'
 import { sourceTable } from './why-words.ts'
 
 interface WhyFlags {
@@ -38,7 +39,7 @@ async function sayWhy(word: string, flags: WhyFlags): Promise<void> {
   const { why, mended } = await withClient(configOf({ ...flags }), async (hf) => {
     const id = await pickJob(hf, word)
     if (!isMending) return { why: await hf.why(id), mended: null }
-    const done = await hf.mend(id, { dryRun: flags.dryRun === true })
+    const done = await hf.mend(id, { by: whoAmI(), dryRun: flags.dryRun === true })
     return { why: done.why, mended: done }
   })
   if (flags.json) return print(JSON.stringify(mended ?? why, null, 2))

@@ -71,14 +71,14 @@ export interface Holdfast extends Reads {
   /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
   cancel(id: string, options?: { reason?: string; by?: string; tenant?: string }): Promise<void>
   /** Sends a failed, partial or cancelled job round again. */
-  redo(id: string, options?: { from?: 'failed' | 'start'; tenant?: string }): Promise<void>
+  redo(id: string, options?: { from?: 'failed' | 'start'; by?: string; tenant?: string }): Promise<void>
   /** Why a job is where it is: what every source says, a verdict, and what happens next. Throws job_not_found. */
   why(id: string, scope?: { tenant?: string }): Promise<Why>
   /** Makes the repair that `why` names, if it is still right; with `dryRun` it only says what it would do. */
-  mend(id: string, options?: { tenant?: string; dryRun?: boolean }): Promise<Mended>
+  mend(id: string, options?: { tenant?: string; dryRun?: boolean; by?: string }): Promise<Mended>
   /** Stops the claiming of a queue's jobs; what runs goes on. `by` and `reason` are shown to whoever wonders. */
   pauseQueue(name: string, options?: PauseOptions): Promise<void>
-  resumeQueue(name: string): Promise<void>
+  resumeQueue(name: string, options?: { by?: string }): Promise<void>
   /** Starts to work on the kinds of this process, with a reaper beside it: they live and die together. */
   work(options?: WorkOptions): Promise<Working>
   /** Runs a reaper without a worker. */
@@ -269,13 +269,14 @@ export function makeHoldfast(
     async redo(id, options = {}) {
       const jobId = idOf(id)
       const tenant = textOf('tenant', options.tenant)
-      const [redone] = await store.run(redoJobs, { ids: [jobId], tenant, isFromStart: options.from === 'start' })
+      const by = textOf('by', options.by)
+      const [redone] = await store.run(redoJobs, { ids: [jobId], tenant, isFromStart: options.from === 'start', by })
       if (!redone) await explainNothing(jobId, 'redo', tenant)
     },
     why: (id, scope) => why(parts, id, scope),
     mend: (id, options) => mendJob(parts, id, options),
     pauseQueue: (name, options = {}) => pause(store, name, options),
-    resumeQueue: (name) => resume(store, name),
+    resumeQueue: (name, options = {}) => resume(store, name, options),
     async work(options = {}) {
       return running.begin(
         alongside(

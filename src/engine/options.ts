@@ -55,8 +55,8 @@ const work: Known<WorkOptions> = { concurrency: true, queues: true }
 const audit: Taken<Holdfast, 'audit', 0> = { latest: true, budgetMs: true, onCheck: true }
 const cancel: Taken<Holdfast, 'cancel', 1> = { reason: true, by: true, tenant: true }
 const pause: Known<PauseOptions> = { by: true, reason: true }
-const redo: Taken<Holdfast, 'redo', 1> = { from: true, tenant: true }
-const mend: Taken<Holdfast, 'mend', 1> = { tenant: true, dryRun: true }
+const redo: Taken<Holdfast, 'redo', 1> = { from: true, by: true, tenant: true }
+const mend: Taken<Holdfast, 'mend', 1> = { tenant: true, dryRun: true, by: true }
 
 const engineOptions: Table<Holdfast> = {
   submit: { 2: { ...submit, ...tx } },
@@ -66,6 +66,7 @@ const engineOptions: Table<Holdfast> = {
   redo: { 1: redo },
   why: { 1: tenant },
   pauseQueue: { 1: pause },
+  resumeQueue: { 1: { by: true } },
   mend: { 1: mend },
   work: { 0: work },
   audit: { 0: audit },

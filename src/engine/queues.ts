@@ -41,8 +41,9 @@ export async function pause(store: Runner, name: string, options: PauseOptions):
 }
 
 /** Lets a queue's jobs be claimed again. */
-export async function resume(store: Runner, name: string): Promise<void> {
-  await store.run(pauseQueue, { name: queueOf(name), isPaused: false })
+export async function resume(store: Runner, name: string, options: { by?: string }): Promise<void> {
+  mustBeObject('options of resumeQueue', options)
+  await store.run(pauseQueue, { name: queueOf(name), isPaused: false, by: textOf('by', options.by) })
 }
 
 /** How many jobs are counted in each queue and state. */

@@ -1,4 +1,5 @@
 import { ofKind } from '../store/kind.sql.ts'
+import { announceQueue } from '../store/queue-event.sql.ts'
 import { raw, sql, statement } from '../store/sql.ts'
 import { notify } from '../store/wake.sql.ts'
 
@@ -115,9 +116,15 @@ export const stateOf = statement<{ id: string; state: string; tenant: string }>(
 export const pauseQueue = statement<{ woken: string | null }>()(
   'queue.pause',
   (p: { name: string; isPaused: boolean; by?: string | null; reason?: string | null }) => sql`
-  insert into holdfast.queue (name, paused_at, paused_by, pause_reason)
-  values (${p.name}, case when ${p.isPaused}::boolean then now() end, ${p.by ?? null}::text, ${p.reason ?? null}::text)
-  on conflict (name) do update
-  set paused_at = excluded.paused_at, paused_by = excluded.paused_by, pause_reason = excluded.pause_reason
-  returning case when not ${p.isPaused}::boolean then ${notify('holdfast_wake')} end as woken`,
+  with changed as (
+    insert into holdfast.queue (name, paused_at, paused_by, pause_reason)
+    values (${p.name}, case when ${p.isPaused}::boolean then now() end, case when ${p.isPaused}::boolean then ${p.by ?? null}::text end,
+      ${p.reason ?? null}::text)
+    on conflict (name) do update
+    set paused_at = excluded.paused_at, paused_by = excluded.paused_by, pause_reason = excluded.pause_reason
+    returning name
+  ),
+  ${announceQueue(sql`case when ${p.isPaused}::boolean then 'queue.paused' else 'queue.resumed' end`, p)}
+  select case when not ${p.isPaused}::boolean then ${notify('holdfast_wake')} end as woken
+  from changed`,
 )

@@ -70,7 +70,7 @@ export async function why(parts: Asking, id: string, { tenant }: { tenant?: stri
 export async function mendJob(
   parts: Asking,
   id: string,
-  { tenant, dryRun = false }: { tenant?: string; dryRun?: boolean } = {},
+  { tenant, dryRun = false, by }: { tenant?: string; dryRun?: boolean; by?: string } = {},
 ): Promise<Mended> {
   const isDry = flagOf('dryRun', dryRun)
   const known = await factsOf(parts, idOf(id), textOf('tenant', tenant))
@@ -82,6 +82,7 @@ export async function mendJob(
   const done = await mend(parts.store, repair.name, {
     id: before.id,
     tenant: textOf('tenant', tenant),
+    by: textOf('by', by),
     facts: known.facts,
   })
   const after = await why(parts, id, tenant === undefined ? {} : { tenant })

@@ -7,6 +7,8 @@ const others = [
   'job.parked',
   'barrier.expired',
   'webhook.disabled',
+  'queue.paused',
+  'queue.resumed',
   'key.created',
   'key.revoked',
 ] as const

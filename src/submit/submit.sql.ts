@@ -132,7 +132,7 @@ const fromStage = (isFromStart: boolean) => sql`
  */
 export const redoJobs = statement<{ id: string }>()(
   'job.redo',
-  (p: { ids: string[]; tenant: string | null; isFromStart: boolean }) => sql`
+  (p: { ids: string[]; tenant: string | null; isFromStart: boolean; by?: string | null }) => sql`
   with recursive family (id, from_stage) as (
     select job.id, ${fromStage(p.isFromStart)}
     from holdfast.finished_job as job
@@ -186,8 +186,9 @@ export const redoJobs = statement<{ id: string }>()(
     where barrier.id = touched.id and not (${p.isFromStart}::boolean and parent.id is not null)
   ),
   announced as (
-    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
-    select ${eventOf('redo')}, ${target('redo')}, id, kind, tenant, attempt, from_stage
+    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage, data)
+    select ${eventOf('redo')}, ${target('redo')}, id, kind, tenant, attempt, from_stage,
+      case when ${p.by ?? null}::text is not null then json_build_object('by', ${p.by ?? null}::text) end
     from back
   )
   insert into holdfast.live_job (id, kind, queue, tenant, state, stage, attempt, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part,

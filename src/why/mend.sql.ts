@@ -1,14 +1,20 @@
-import { legal, sql, statement } from '../store/sql.ts'
+import { announceQueue } from '../store/queue-event.sql.ts'
+import { legal, raw, sql, statement } from '../store/sql.ts'
 import { notify } from '../store/wake.sql.ts'
 
 /** Resumes a queue. No row back: it was not paused. */
 export const resumeQueue = statement<{ name: string }>()(
   'queue.resume',
-  (p: { name: string }) => sql`
-  update holdfast.queue
-  set paused_at = null, paused_by = null, pause_reason = null
-  where name = ${p.name} and paused_at is not null
-  returning name, ${notify('holdfast_wake')} as woken`,
+  (p: { name: string; by: string | null }) => sql`
+  with changed as (
+    update holdfast.queue
+    set paused_at = null, paused_by = null, pause_reason = null
+    where name = ${p.name} and paused_at is not null
+    returning name
+  ),
+  ${announceQueue(raw(`'queue.resumed'`), p)}
+  select name, ${notify('holdfast_wake')} as woken
+  from changed`,
 )
 
 /** Wakes all workers that listen, whether they asked for it or not, if that job waits for one. */

@@ -19,6 +19,8 @@ import type { RepairName } from './repair.ts'
 export interface Broken {
   readonly id: JobId
   readonly tenant: string | null
+  /** Who makes the repair, for the record. */
+  readonly by?: string | null
   readonly facts: Facts
 }
 
@@ -34,8 +36,8 @@ const mendings: Record<RepairName, Mending> = {
     return revived.length + quarantined.length
   },
   wake: async (store, { id }) => (await store.run(wakeFor, { id })).length,
-  'resume-queue': async (store, { facts }) =>
-    facts.queue.name === null ? 0 : (await store.run(resumeQueue, { name: facts.queue.name })).length,
+  'resume-queue': async (store, { by, facts }) =>
+    facts.queue.name === null ? 0 : (await store.run(resumeQueue, { name: facts.queue.name, by: by ?? null })).length,
   async 'stop-items'(store, { facts }) {
     const ids = barriersToStop(facts)
     const stopped = await store.run(stopBarriers, { ids, reason: whyStopped(facts) })
@@ -62,7 +64,8 @@ const mendings: Record<RepairName, Mending> = {
     for (const row of rows) await unpark(store, row)
     return rows.length
   },
-  redo: async (store, { id, tenant }) => (await store.run(redoJobs, { ids: [id], tenant, isFromStart: false })).length,
+  redo: async (store, { id, tenant, by }) =>
+    (await store.run(redoJobs, { ids: [id], tenant, isFromStart: false, by: by ?? null })).length,
   async replay(store, { id, tenant }) {
     const which = { endpoint: null, job: id, tenant, state: 'dead', before: null, limit: 1000 }
     return each(

@@ -126,7 +126,8 @@ export const jobOperations = [
     answers: { 200: { about: 'It is queued again.', schema: moved } },
     problems: ['job_not_found', 'move_illegal'],
     async handle({ hf, caller, params, body }) {
-      await hf.redo(params.id, { ...scopeFor(caller), ...(body.from === undefined ? {} : { from: body.from }) })
+      const from = body.from === undefined ? {} : { from: body.from }
+      await hf.redo(params.id, { ...scopeFor(caller), ...from, ...byCaller(caller) })
       return json(200, { id: params.id, state: 'queued' })
     },
   }),

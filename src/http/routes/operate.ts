@@ -138,8 +138,8 @@ export const operateOperations = [
     isForAll: true,
     params: byName,
     answers: { 200: { about: 'Its jobs are claimed again.', schema: paused } },
-    async handle({ hf, params }) {
-      await hf.resumeQueue(params.name)
+    async handle({ hf, caller, params }) {
+      await hf.resumeQueue(params.name, byCaller(caller))
       return json(200, { name: params.name, isPaused: false })
     },
   }),

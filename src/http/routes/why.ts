@@ -1,5 +1,5 @@
 import type { Why } from '../../engine/why.ts'
-import { mustHave, scopeFor } from '../caller.ts'
+import { byCaller, mustHave, scopeFor } from '../caller.ts'
 import { json, operation } from '../operation.ts'
 import { byId, id, state, time } from '../schemas/words.ts'
 import { z } from '../zod.ts'
@@ -64,7 +64,11 @@ export const whyOperations = [
     problems: ['job_not_found', 'move_illegal'],
     async handle({ hf, caller, params, body }) {
       if (body.dryRun !== true) mustHave(caller, 'operate', false)
-      const mended = await hf.mend(params.id, { ...scopeFor(caller), dryRun: body.dryRun ?? false })
+      const mended = await hf.mend(params.id, {
+        ...scopeFor(caller),
+        ...byCaller(caller),
+        dryRun: body.dryRun ?? false,
+      })
       return json(200, { ...mended, why: show(mended.why) })
     },
   }),
