@@ -268,8 +268,7 @@ export function makeHoldfast(
     },
     async redo(id, options = {}) {
       const jobId = idOf(id)
-      const tenant = textOf('tenant', options.tenant)
-      const by = textOf('by', options.by)
+      const [tenant, by] = [textOf('tenant', options.tenant), textOf('by', options.by)]
       const [redone] = await store.run(redoJobs, { ids: [jobId], tenant, isFromStart: options.from === 'start', by })
       if (!redone) await explainNothing(jobId, 'redo', tenant)
     },
