@@ -23,7 +23,7 @@ import {
 } from '#holdfast/reaper/session.sql'
 import { type Statement, textOf } from '#holdfast/store/sql'
 import { openStore } from '#holdfast/store/store'
-import { countDeliveries, listDeliveriesOfTenant } from '#holdfast/webhooks/deliveries.sql'
+import { countDeliveries, listDeliveriesOfTenant, replayDeliveries } from '#holdfast/webhooks/deliveries.sql'
 import { newDatabase } from './fixtures.ts'
 
 // One database for the file: a million queued and a million finished jobs, a few hundred that run, and a few dozen orphans
@@ -200,6 +200,16 @@ samples.push(
       planOf(
         listDeliveriesOfTenant,
         { tenant: 'nobody', endpoint: null, job: null, state: null, before: null, limit: 50 },
+        mode,
+      ),
+    0,
+  ],
+  [
+    'delivery.replay_all',
+    (mode) =>
+      planOf(
+        replayDeliveries,
+        { tenant: 'nobody', endpoint: null, since: null, states: ['delivered'], after: rare.from, limit: 500 },
         mode,
       ),
     0,

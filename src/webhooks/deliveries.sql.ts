@@ -99,31 +99,48 @@ export const replayDelivery = statement<{ id: string }>()(
   returning id, ${notify('holdfast_event')} as woken`,
 )
 
-/** Sends ended deliveries once more, some at a time; the highest id gives `after` for the next ones. */
+/** Which ended deliveries to send once more; null means any. */
+interface Replay {
+  endpoint: string | null
+  tenant: string | null
+  since: Date | null
+  states: string[]
+  after: string
+  limit: number
+}
+
+const isChosen = (p: Replay) => sql`state = any(${p.states}::text[])
+      and (${p.endpoint}::uuid is null or endpoint_id = ${p.endpoint})
+      and (${p.since}::timestamptz is null or created_at >= ${p.since})`
+
+/**
+ * Sends ended deliveries once more, some at a time; the highest id gives `after` for the next ones. Those of a tenant are found by its index, whatever
+ * others have: one of the two walks is never begun.
+ */
 export const replayDeliveries = statement<{ id: string }>()(
   'delivery.replay_all',
-  (p: {
-    endpoint: string | null
-    tenant: string | null
-    since: Date | null
-    states: string[]
-    after: string
-    limit: number
-  }) => sql`
+  (p: Replay) => sql`
   with chosen as materialized (
     select id
     from holdfast.delivery
-    where state = any(${p.states}::text[]) and id > ${p.after}::uuid
-      and (${p.endpoint}::uuid is null or endpoint_id = ${p.endpoint})
-      and (${p.tenant}::text is null or tenant = ${p.tenant})
-      and (${p.since}::timestamptz is null or created_at >= ${p.since})
+    where coalesce(${p.tenant}::text, 'default') = 'default' and (${p.tenant}::text is null or tenant = ${p.tenant})
+      and ${isChosen(p)} and id > ${p.after}::uuid
     order by id
+    limit ${p.limit}
+    for update
+  ),
+  chosen_of_tenant as materialized (
+    select id
+    from holdfast.delivery
+    where ${p.tenant}::text <> 'default' and (tenant, id) > (${p.tenant}::text, ${p.after}::uuid) and (tenant, id) <= (${p.tenant}::text, ${highest})
+      and ${isChosen(p)} and tenant <> 'default'
+    order by tenant, id
     limit ${p.limit}
     for update
   )
   update holdfast.delivery
   set ${anew}
-  where id = any(array(select id from chosen)) and state = any(${p.states}::text[])
+  where id = any(array(select id from chosen union all select id from chosen_of_tenant)) and state = any(${p.states}::text[])
   returning id, ${notify('holdfast_event')} as woken`,
 )
 
