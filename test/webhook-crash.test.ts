@@ -165,7 +165,9 @@ test('a receiver that fails in every way sees every event id, always with the sa
   // an id tells nothing of the log, so an event is known by its job
   expect(new Set(delivered).size).toBe(count)
   expect([...tries.keys()].toSorted()).toEqual(delivered.toSorted())
-  const told = new Map(server.received.map(({ headers, body }) => [headers['webhook-id'], JSON.parse(body).data.job.id]))
+  const told = new Map(
+    server.received.map(({ headers, body }) => [headers['webhook-id'], JSON.parse(body).data.job.id]),
+  )
   expect([...told.values()].toSorted()).toEqual(submitted.toSorted())
   const bytes = new Map<string, string>()
   for (const got of server.received) {
