@@ -294,5 +294,5 @@ test('a request id and a trace come back, and the trace becomes that of the job'
     { kind: 'greet', input: { name: 'x' } },
     { 'x-request-id': 'no way', traceparent: 'odd' },
   )
-  expect(odd.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{27}$/)
+  expect(odd.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
 })

@@ -120,3 +120,13 @@ test('why shows a tenant no place in the log, and nothing of what fails for othe
   // whoever sees all tenants needs them
   expect(JSON.stringify(await hf.why(id))).toMatch(/"seq":50000000.*"wantedSeq":50000000.*secret/)
 })
+
+test('the ids of requests tell a tenant nothing about how many others make', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { call } = await serve(hf, { jobs: [noop], needsKey: true })
+  const ids: string[] = []
+  for (let n = 0; n < 5; n += 1) ids.push((await call('/livez')).headers.get('x-request-id') ?? '')
+  // no part of them is shared or counts
+  for (const part of [ids.map((id) => id.slice(0, 8)), ids.map((id) => id.slice(-8, -2))])
+    expect(new Set(part).size).toBe(5)
+})

@@ -235,16 +235,8 @@ async function answer(door: Door, request: Ask, found: Found<Target>): Promise<R
 /** Others are counted as one, or anybody could make series without end. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'])
 
+/** By chance and not counted, or tenants would learn how many requests others make. */
 function requestIdOf(request: Ask): string {
   const given = request.headers.get('x-request-id') ?? request.headers.get('x-correlation-id')
-  return given !== null && /^[\w.:/+=-]{1,128}$/.test(given) ? given : freshRequestId()
-}
-
-const ownPrefix = randomUUID().slice(0, 18)
-let requests = 0
-
-/** Unique, and made without asking the system for chance each time. */
-function freshRequestId(): string {
-  requests += 1
-  return `${ownPrefix}-${requests.toString(16).padStart(8, '0')}`
+  return given !== null && /^[\w.:/+=-]{1,128}$/.test(given) ? given : randomUUID()
 }
