@@ -235,7 +235,7 @@ async function answer(door: Door, request: Ask, found: Found<Target>): Promise<R
 /** Others are counted as one, or anybody could make series without end. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'])
 
-/** By chance and not counted, or tenants would learn how many requests others make. */
+/** Random rather than counted: a counter would tell tenants how many requests others make. */
 function requestIdOf(request: Ask): string {
   const given = request.headers.get('x-request-id') ?? request.headers.get('x-correlation-id')
   return given !== null && /^[\w.:/+=-]{1,128}$/.test(given) ? given : randomUUID()
