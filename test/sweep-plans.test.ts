@@ -151,7 +151,7 @@ const samples: [
 ][] = [
   ['orphan.abandoned', (mode) => planOf(findAbandoned, { limit: 500 }, mode), 1],
   ['orphan.hung', (mode) => planOf(findHung, { limit: 500 }, mode), 1],
-  ['session.end_dead', (mode) => planOf(endDeadSessions, { limit: 500 }, mode), 1],
+  ['session.end_dead', (mode) => planOf(endDeadSessions, { limit: 500, steadyMs: 60_000, watchedMs: 60_000 }, mode), 1],
   ['session.end_child', (mode) => planOf(endChildSessions, { supervisor: 'boss', pid: 3, exit: null }, mode), 1],
   ['orphan.stranded', (mode) => planOf(strandedKinds, {}, mode), 1],
   ['session.forget', (mode) => planOf(forgetSessions, { olderThanMs: day, limit: 500 }, mode), 1],

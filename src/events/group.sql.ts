@@ -1,5 +1,9 @@
 import { raw, sql, statement } from '../store/sql.ts'
 
+/** A reader is alive. One whose lease is longer than any can be died before somebody set the clock back. */
+const isAlive = (reader: string) =>
+  raw(`(${reader}.lease_until > now() and ${reader}.lease_until < now() + interval '15 min')`)
+
 /** The fence of a reader: its writes about a cursor count only while the cursor's term is this one. */
 export interface CursorFence {
   group: string
@@ -71,7 +75,7 @@ export const renewReader = statement<{
   where id = ${p.readerId}::uuid and lease_until > now()
     and exists (select from holdfast.event_group where name = ${p.group})
   returning
-    (select count(*) from holdfast.event_reader as other where other.group_name = ${p.group} and other.lease_until > now()) as readers,
+    (select count(*) from holdfast.event_reader as other where other.group_name = ${p.group} and ${isAlive('other')}) as readers,
     (select partitions from holdfast.event_group where name = ${p.group}) as partitions,
     (
       select coalesce(json_agg(json_build_object('partition', cursor.partition, 'term', cursor.term)), '[]')
@@ -124,7 +128,7 @@ export const claimCursors = statement<ClaimedCursor>()(
     select cursor.group_name, cursor.partition
     from holdfast.event_cursor as cursor
     where cursor.group_name = ${p.group}
-      and not exists (select from holdfast.event_reader as reader where reader.id = cursor.reader_id and reader.lease_until > now())
+      and not exists (select from holdfast.event_reader as reader where reader.id = cursor.reader_id and ${isAlive('reader')})
       and exists (select from holdfast.event_reader as reader where reader.id = ${p.readerId}::uuid and reader.lease_until > now())
     order by cursor.partition
     limit ${p.limit}

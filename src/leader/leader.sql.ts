@@ -1,4 +1,4 @@
-import { sql, statement } from '../store/sql.ts'
+import { raw, sql, statement } from '../store/sql.ts'
 
 interface Candidate {
   holder: string
@@ -10,6 +10,9 @@ interface Newcomer extends Candidate {
   vacantMs: number
 }
 
+/** The lead is free: its lease is over, or was taken in times to come, which is before somebody set the clock back. */
+const isFree = raw(`(lease_until <= now() or renewed_at > now() + interval '2 s')`)
+
 interface Held {
   holder: string
   term: number
@@ -19,24 +22,26 @@ interface Held {
  * Takes the lead if nobody holds it, with a term that was never used. No row back: somebody leads. A row that is not taken: the lease is
  * over, but somebody else holds the row at this moment, who may be taking the lead, or a stranger. While the lease
  * stands nobody locks the row, so however many candidates ask, the leader never waits for them. A lead that lay vacant for longer than an
- * election takes shows that the database could not be reached, so the others need time to come back before anybody judges them.
+ * election takes shows that the database could not be reached, or that its clock was set forward, so the others need time to come back before
+ * anybody judges them; the answer says how long it was.
  */
-export const acquireLead = statement<{ term: number; is_taken: boolean }>()(
+export const acquireLead = statement<{ term: number; is_taken: boolean; gap_ms: number | null }>()(
   'leader.acquire',
   (p: Newcomer) => sql`
   with free as materialized (
-    select term
+    select term, case when renewed_at < now() - ${p.vacantMs}::float8 * interval '1 ms' then now() - renewed_at end as gap
     from holdfast.leader
-    where lease_until <= now()
+    where ${isFree}
     for update skip locked
   ),
   next as (
     update holdfast.leader
     set term = leader.term + 1, holder = ${p.holder}, acquired_at = now(), renewed_at = now(), lease_until = now() + ${p.leaseMs}::float8 * interval '1 ms',
-      steady_since = case when leader.renewed_at < now() - ${p.vacantMs}::float8 * interval '1 ms' then now() else leader.steady_since end
+      steady_since = case when leader.renewed_at not between now() - ${p.vacantMs}::float8 * interval '1 ms' and now() + interval '2 s'
+        then now() else leader.steady_since end
     from free
     where leader.term = free.term
-    returning leader.term
+    returning leader.term, free.gap
   ),
   first as (
     insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until, steady_since)
@@ -45,11 +50,11 @@ export const acquireLead = statement<{ term: number; is_taken: boolean }>()(
     on conflict (is_only) do nothing
     returning term
   )
-  select term, true as is_taken from next
+  select term, true as is_taken, (extract(epoch from gap) * 1000)::float8 as gap_ms from next
   union all
-  select term, true from first
+  select term, true, null from first
   union all
-  select term, false from holdfast.leader where lease_until <= now() and not exists (select from free)`,
+  select term, false, null from holdfast.leader where ${isFree} and not exists (select from free)`,
 )
 
 /** Keeps the lead, and notes how the last sweep went. No row back: the lease ran out or another term has begun, and this process leads no more. */

@@ -33,6 +33,8 @@ export interface LeaderOptions {
   renewMs: number
   /** Whether this process does what a leader is for. One that does not lets another lead. */
   isFit?: () => boolean
+  /** Nobody led for so long by the database's clock: it could not be reached, or its clock was set forward. Called before this process leads. */
+  onGap?: (gapMs: number) => Promise<unknown>
   onElected: (term: number) => void
   onDeposed: (term: number, why: string) => void
   onTrouble: (error: unknown) => void
@@ -82,6 +84,7 @@ export function makeLeader(options: LeaderOptions): Leader {
   async function acquire(): Promise<void> {
     const sentAtMs = monotonicMs()
     const [found] = await store.run(acquireLead, { holder, leaseMs, vacantMs })
+    if (found?.gap_ms) await options.onGap?.(found.gap_ms)
     const isVacant = found?.is_taken === false
     vacantSinceMs = isVacant ? (vacantSinceMs ?? sentAtMs) : null
     if (found && (found.is_taken || sentAtMs - (vacantSinceMs ?? sentAtMs) >= vacantMs)) lead(found, sentAtMs)

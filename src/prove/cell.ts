@@ -8,6 +8,7 @@ import { type Case, isOver, makeCase } from './case.ts'
 import { findOverlaps, findWrongs } from './check.ts'
 import { makeCrew } from './crew.ts'
 import { eventually, inTime } from './deadline.ts'
+import { throughPort } from './dial.ts'
 import { type FaultName, faultOf } from './faults.ts'
 import type { Ground } from './ground.ts'
 import type { Pool } from './member.ts'
@@ -104,7 +105,8 @@ async function runIn(yard: Yard, scenario: Scenario, cell: Cell): Promise<CellOu
   })
   const recovery = struck ? await struck.catch((error) => void wrongs.push(messageOf(error))) : undefined
   // a remote worker has no lock that could go before its lease
-  if (recovery?.isRemote) boundMs = Math.max(boundMs, boundFor('lease ran out'))
+  if (recovery?.isRemote || scenario.afterOutage?.includes(statementOf(cell.statement)))
+    boundMs = Math.max(boundMs, boundFor('lease ran out'))
   if (recovery?.hasCursors) boundMs = Math.max(boundMs, readerBoundMs)
   if (recovery && recovery.tookMs - recovery.starvedMs > boundMs)
     delays.push(
@@ -285,14 +287,6 @@ function sentencesOf({ violations, unfinished }: Audit): string[] {
     return `audit: ${invariant} is broken ${total} times; first ${first?.subject}: ${first?.found}`
   })
   return [...broken, ...unfinished.map((invariant) => `audit: ${invariant} could not be checked in time`)]
-}
-
-function throughPort(url: string, port: number): string {
-  const changed = new URL(url)
-  changed.hostname = '127.0.0.1'
-  changed.port = String(port)
-  changed.search = '' // how to encrypt the way to the server is the proxy's business
-  return changed.href
 }
 
 function ordinal(count: number): string {

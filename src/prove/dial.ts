@@ -42,3 +42,12 @@ export async function dial({ host, port, tls }: Target): Promise<Socket> {
     clearTimeout(late)
   }
 }
+
+/** The same database through a port of this machine. */
+export function throughPort(url: string, port: number): string {
+  const changed = new URL(url)
+  changed.hostname = '127.0.0.1'
+  changed.port = String(port)
+  changed.search = '' // how to encrypt the way to the server is the proxy's business
+  return changed.href
+}

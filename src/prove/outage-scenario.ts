@@ -3,7 +3,7 @@ import type { Case } from './case.ts'
 import type { Post } from './crew.ts'
 import { eventually } from './deadline.ts'
 import { manned, waitMs } from './manned.ts'
-import { leasesLeft, unclearedSessions } from './outage.sql.ts'
+import { leasesLeft, unclearedSessions, vacantLead } from './outage.sql.ts'
 import type { Scenario } from './scenario.ts'
 import { areEnded } from './strike.ts'
 
@@ -11,8 +11,9 @@ import { areEnded } from './strike.ts'
 export const outage: Scenario = {
   name: 'outage',
   provokes: 'an outage longer than the lease: workers that come back, and the crashes that are taken back with them',
-  owns: ['session.come_back', 'session.returned', 'crash.undue', 'crash.clear', 'session.clear'],
+  owns: ['session.come_back', 'session.returned', 'crash.undue', 'crash.clear', 'session.clear', 'attempt.extend'],
   behind: { 'session.returned': 'session.come_back' },
+  afterOutage: ['attempt.extend'],
   async run(on) {
     await manned(on)
     await on.submitMany('tireless', 4)
@@ -56,7 +57,7 @@ async function cutOff(posts: Post[], isOver: (sessions: number[]) => Promise<boo
 }
 
 async function hasRunOut(on: Case, sessions: number[]): Promise<boolean> {
-  return (await on.ask(leasesLeft, { sessions })).length === 0
+  return (await on.ask(leasesLeft, { sessions })).length === 0 && (await on.ask(vacantLead, {})).length > 0
 }
 
 /** Whether the sessions have ended, and nothing is left in their hands. */

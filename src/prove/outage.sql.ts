@@ -17,3 +17,12 @@ export const unclearedSessions = statement<{ id: number }>()(
   from holdfast.session
   where came_back_at is not null and cleared_at is null`,
 )
+
+/** The lead, if nobody has renewed it for longer than an election takes. */
+export const vacantLead = statement<{ term: number }>()(
+  'prove.vacant_lead',
+  () => sql`
+  select term
+  from holdfast.leader
+  where renewed_at < now() - interval '2 s'`,
+)

@@ -24,6 +24,8 @@ export interface Scenario {
   readonly owns?: readonly string[]
   /** Statements that count only once another was sent, because before that they find nothing. */
   readonly behind?: Readonly<Record<string, string>>
+  /** Statements that are sent right after an outage, when nobody is judged before everybody had the time to come back. */
+  readonly afterOutage?: readonly string[]
   /** Whether it starts from a database without a schema. */
   readonly isBlank?: true
   /** Faults that must come first, or the statement would never be sent. */

@@ -2,6 +2,8 @@ import type { Statement } from '../store/sql.ts'
 import type { Runner } from '../store/store.ts'
 import { barrierDuties } from './barrier-duties.ts'
 import { clearCrashes, findUndue, type UndueRow } from './clear.sql.ts'
+import { readClock } from './clock.sql.ts'
+import { DatabaseClock } from './clock.ts'
 import { moveEach } from './move-each.ts'
 import type { OrphanName } from './orphans.ts'
 import { ownedDuties } from './owned-duties.ts'
@@ -85,14 +87,29 @@ export interface Duty {
 const batch = 500
 const day = 86_400_000
 
-const endSessions: Duty = {
-  name: 'endSessions',
-  everyMs: 0,
-  async run(store) {
-    const ended = await store.run(endDeadSessions, { limit: batch })
-    return report({ ended, isFull: ended.length === batch })
-  },
+/** Ends sessions that are dead. The clock that their leases go by is watched, for somebody may set it. */
+function endingSessions(): Duty {
+  const clock = new DatabaseClock()
+  return {
+    name: 'endSessions',
+    everyMs: 0,
+    async run(store) {
+      const askedMs = performance.now()
+      const [read] = await store.run(readClock, {})
+      const heardMs = performance.now()
+      const stepMs = clock.note({ nowMs: (read as { now_ms: number }).now_ms, askedMs, heardMs })
+      const steadiness = { steadyMs: clock.steadyMs(heardMs), watchedMs: clock.watchedMs(heardMs) }
+      const ended = await store.run(endDeadSessions, { limit: batch, ...steadiness })
+      return report({ ended, isFull: ended.length === batch, notes: stepMs === 0 ? [] : [clockWasSet(stepMs)] })
+    },
+  }
 }
+
+const clockWasSet = (stepMs: number): Note => ({
+  isError: true,
+  message: 'the clock of the database was set; workers first have the time to renew their leases',
+  facts: { stepMs: Math.round(stepMs) },
+})
 
 /** A key that is revoked ends its sessions by itself; this is for whoever died in between, and for keys that expire. */
 const endKeylessSessions: Duty = {
@@ -163,7 +180,7 @@ const forget: Duty = {
 
 /** All duties of one reaper, in the order in which a sweep runs them: a session must be ended before its jobs are abandoned. */
 export const makeDuties = (): readonly Duty[] => [
-  endSessions,
+  endingSessions(),
   endKeylessSessions,
   clearReturned,
   reviving('reviveAbandoned', findAbandoned),

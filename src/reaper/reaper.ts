@@ -3,6 +3,7 @@ import { makeLeader } from '../leader/leader.ts'
 import { loop, type Service } from '../service/service.ts'
 import { type Runner, tellingRunner } from '../store/store.ts'
 import { type Duty, type DutyReport, makeDuties } from './duties.ts'
+import { extendDeadlines } from './revive.sql.ts'
 
 /** What happens in a reaper, for whoever logs and counts. */
 export interface ReaperNews {
@@ -56,6 +57,7 @@ export function makeReaper(options: { store: Runner; config: Config; news: Reape
     renewMs: config.leaderRenewMs,
     // no answer of the database takes this long: a leader whose sweeps hang would keep everybody from being recovered
     isFit: () => sweeper.quietMs() <= 2 * config.statementTimeoutMs + config.leaderLeaseMs,
+    onGap: (ms) => options.store.run(extendDeadlines, { ms }),
     onElected: (term) => {
       news.elected(term)
       sweeper.wake()

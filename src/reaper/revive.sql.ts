@@ -45,7 +45,9 @@ const isSpent = sql`(job.crashes + 1 >= job.crash_budget and not ${isInnocent})`
 /** A worker that merely fell silent may come back. Until two leases after its last sign, its jobs on their last lives are not given up. */
 const mayReturn =
   raw(`(session.ended_by in ('lease ran out', 'lock gone') and session.came_back_at is null and session.exit is null
-      and now() < session.lease_until + (session.lease_until - session.heartbeat_at))`)
+      and now() < session.lease_until + (session.lease_until - session.heartbeat_at)
+      -- or the clock was set back since
+      and session.heartbeat_at < now() + interval '2 s')`)
 
 /**
  * Attempts of ended sessions. The recursion hops from one holding session to the next along the index, so its cost is the number
@@ -75,7 +77,28 @@ export const findAbandoned = statement<OrphanRow>()(
   offset ${p.offset ?? 0}`,
 )
 
-/** Attempts of living sessions whose deadline has passed: their handlers hang, or their workers forgot them. */
+/**
+ * Gives attempts more time, because nobody knows how much has passed: the database could not be reached, or its clock was set forward. Their
+ * workers go by clocks of their own.
+ */
+export const extendDeadlines = statement<{ id: string }>()(
+  'attempt.extend',
+  (p: { ms: number }) => sql`
+  update holdfast.live_job
+  set deadline_at = deadline_at + ${p.ms}::float8 * interval '1 ms'
+  where id = any(array(
+    select job.id
+    from holdfast.live_job as job
+    where job.session_id is not null and job.deadline_at is not null
+    for update skip locked
+  ))
+  returning id`,
+)
+
+/**
+ * Attempts of living sessions whose deadline has passed: their handlers hang, or their workers forgot them. None if the lease of the lead is
+ * over: then the clock may have been set forward, and the next to lead finds out.
+ */
 export const findHung = statement<OrphanRow>()(
   'orphan.hung',
   (p: Batch) => sql`
@@ -89,7 +112,7 @@ export const findHung = statement<OrphanRow>()(
     order by job.deadline_at
     limit ${p.limit + (p.offset ?? 0)}
   ) as job
-  where session.ended_at is null
+  where session.ended_at is null and not exists (select from holdfast.leader where lease_until <= now())
   limit ${p.limit}
   offset ${p.offset ?? 0}`,
 )

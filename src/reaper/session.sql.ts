@@ -13,34 +13,51 @@ export interface EndedRow {
 /** A worker whose connection broke tries again within this time. */
 export const returnMs = 3_000
 
+/** A time that lies so far ahead was noted before somebody set the clock back. */
+const ahead = `now() + interval '2 s'`
 /**
  * Since when sessions have been able to renew their leases: the server runs, and somebody has led without a gap. Before that, silence
  * proves nothing.
  */
-const steadySince = raw(`greatest(pg_postmaster_start_time(), (select steady_since from holdfast.leader))`)
+const steadySince = raw(`(
+        select max(since.at)
+        from (select pg_postmaster_start_time() union all select steady_since from holdfast.leader) as since (at)
+        where since.at < ${ahead}
+      )`)
 /** Whether a session that was last heard of before an outage had the time to come back after it. */
-const hadItsChance = sql`(session.heartbeat_at >= ${steadySince}
-        or ${steadySince} < now() - greatest(session.lost_after, ${raw(`interval '${returnMs} ms'`)}))`
+const timeToReturn = raw(`greatest(session.lost_after, interval '${returnMs} ms')`)
+const hadItsChance = sql`coalesce(session.heartbeat_at >= ${steadySince} or ${steadySince} < now() - ${timeToReturn}, true)`
+/** Whether the clock has told the right time for long enough for a session to renew its lease: so many milliseconds. */
+const longEnough = (ms: number) => sql`${ms}::float8 > extract(epoch from ${timeToReturn}) * 1000`
 
-const lastSign = raw(`(extract(epoch from now() - heartbeat_at) * 1000)::float8 as lost_ms`)
+const lastSign = raw(`greatest(0, extract(epoch from now() - heartbeat_at) * 1000)::float8 as lost_ms`)
+
+/** For how long the clock of the database has not been set, as far as we know, and for how long we have seen that. */
+export interface Steadiness {
+  steadyMs: number
+  watchedMs: number
+}
 
 /**
  * Ends sessions that are dead for certain: the lease has run out; or the lock is gone from the very server that held it and the last
- * heartbeat is too old for a session that merely reconnects. After an outage of the database, everybody first has the time to come back.
- * After this, their heartbeats are refused.
+ * heartbeat is too old for a session that merely reconnects. After an outage of the database, or if its clock was set, everybody first has
+ * the time to come back. One that was last heard of in times to come has not been heard of since the clock was set back. After this, their
+ * heartbeats are refused.
  */
 export const endDeadSessions = statement<EndedRow>()(
   'session.end_dead',
-  (p: { limit: number; only?: number }) => sql`
+  (p: { limit: number; only?: number } & Steadiness) => sql`
   update holdfast.session
-  set ended_at = now(), wants_wake = false, ended_by = case when lease_until < now() then 'lease ran out' else 'lock gone' end
+  set ended_at = now(), wants_wake = false,
+    ended_by = case when lease_until < now() or heartbeat_at > ${raw(ahead)} then 'lease ran out' else 'lock gone' end
   where id = any(array(
     select session.id
     from holdfast.session
     where session.ended_at is null and (${p.only ?? null}::bigint is null or session.id = ${p.only ?? null}::bigint)
-      and ${hadItsChance}
+      and ${hadItsChance} and ${longEnough(p.steadyMs)}
       and (
         session.lease_until < now()
+        or (session.heartbeat_at > ${raw(ahead)} and ${longEnough(p.watchedMs)})
         or (
           session.heartbeat_at < now() - session.lost_after
           and session.locked_on = pg_postmaster_start_time()

@@ -30,7 +30,8 @@ type Mending = (store: Runner, broken: Broken) => Promise<number>
 const mendings: Record<RepairName, Mending> = {
   async revive(store, { id, facts }) {
     const session = facts.session?.id
-    if (session !== undefined) await store.run(endDeadSessions, { limit: 1, only: session })
+    if (session !== undefined)
+      await store.run(endDeadSessions, { limit: 1, only: session, steadyMs: Number.POSITIVE_INFINITY, watchedMs: 0 })
     const { revived, quarantined, failed } = await moveOn(store, await store.run(findOrphan, { id }))
     if (failed[0]) throw failed[0].error
     return revived.length + quarantined.length
