@@ -3,19 +3,12 @@ export type { Arrived, Opened } from './barrier/owned.ts'
 export type { MarkAnswer, Owner, OwnerStatus } from './barrier/owner.ts'
 export type { Barriers, OpenBarrier, OwnedBarrier } from './engine/barriers.ts'
 export { type ConnectOptions, connect } from './engine/connect.ts'
-export type { Backlog, Deliveries, Delivery, DeliveryOptions, TenantScope } from './engine/deliveries.ts'
+export type { Actor, Backlog, Deliveries, Delivery, DeliveryOptions, TenantScope } from './engine/deliveries.ts'
 export type { Holdfast, SubmitHow } from './engine/engine.ts'
-export type {
-  Events,
-  Group,
-  ParkedEvent,
-  Replay,
-  SubscribeOptions,
-  Subscription,
-  WatchOptions,
-} from './engine/events.ts'
+export type { Events, Replay, SubscribeOptions, Subscription, WatchOptions } from './engine/events.ts'
 export type { AfterItem, FanOutProgress, Item, Straggler } from './engine/fan-outs.ts'
 export type { ListOptions } from './engine/given.ts'
+export type { Group, ParkedEvent } from './engine/groups.ts'
 export type { Handle } from './engine/handle.ts'
 export type { Job, JobSummary, Result, TimelineEvent } from './engine/job.ts'
 export type { ApiKey, Keys, NewKey, Scope } from './engine/keys.ts'

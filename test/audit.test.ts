@@ -170,7 +170,7 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     const { id } = await hf.webhooks.create({ url: 'https://example.com', types: 'job.submitted' })
     await hf.submit(kinds.hold, null)
     await query(`update holdfast.event_cursor set seq = (select max(seq) from holdfast.event)`)
-    const [event] = await query<{ seq: number }>('select seq from holdfast.event')
+    const [event] = await query<{ seq: number }>(`select seq from holdfast.event where type = 'job.submitted'`)
     expect(await hf.webhooks.deliveries({ endpoint: id })).toEqual([])
     return String(event?.seq)
   },

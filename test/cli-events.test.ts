@@ -28,7 +28,7 @@ async function lines(args: string[], url: string): Promise<Told[]> {
 /** A group that has parked the event of each job that was submitted for the tenant `bad`. */
 async function parking(hf: Holdfast, group: string, bad: () => boolean): Promise<{ handled: number[] }> {
   const handled: number[] = []
-  await hf.events.subscribe(group, { from: 'beginning', failures: 1, backoffMs: 1 }, (event) => {
+  await hf.events.subscribe(group, { types: 'job.*', from: 'beginning', failures: 1, backoffMs: 1 }, (event) => {
     if (event.tenant === 'bad' && bad()) throw new Error('no \u001b[31mstock\nleft')
     handled.push(event.seq)
   })

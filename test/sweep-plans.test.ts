@@ -209,7 +209,15 @@ samples.push(
     (mode) =>
       planOf(
         replayDeliveries,
-        { tenant: 'nobody', endpoint: null, since: null, states: ['delivered'], after: rare.from, limit: 500 },
+        {
+          tenant: 'nobody',
+          endpoint: null,
+          since: null,
+          states: ['delivered'],
+          after: rare.from,
+          limit: 500,
+          by: null,
+        },
         mode,
       ),
     0,

@@ -1,4 +1,4 @@
-import type { Group } from '../engine/events.ts'
+import type { Group } from '../engine/groups.ts'
 import { eventTypes } from '../job/event-type.ts'
 import { lengthWords } from './time-words.ts'
 

@@ -3,6 +3,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { print } from './terminal.ts'
+import { whoAmI } from './who-am-i.ts'
 
 interface Flags {
   yes?: true
@@ -28,7 +29,7 @@ async function forget(group: string, flags: Flags): Promise<void> {
       'option_invalid',
       `Forgetting ${group} drops its place in the log and all that it has parked, for good. If that is meant, say --yes.`,
     )
-  await withClient(config, (hf) => hf.events.forget(group))
+  await withClient(config, (hf) => hf.events.forget(group, { by: whoAmI() }))
   if (flags.json) return print(JSON.stringify({ forgotten: group }))
   print(`The group ${group} is forgotten.`)
 }

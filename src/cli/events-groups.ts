@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Group } from '../engine/events.ts'
+import type { Group } from '../engine/groups.ts'
 import { webhookGroup } from '../webhooks/planner.ts'
 import { withClient } from './client.ts'
 import { holderWords, typeWords } from './event-words.ts'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { ParkedEvent } from '../engine/events.ts'
+import type { ParkedEvent } from '../engine/groups.ts'
 import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { shortId } from './pick-job.ts'

@@ -6,6 +6,7 @@ import { countWords } from './event-words.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { print } from './terminal.ts'
 import { parseMoment, parseWhole } from './time-words.ts'
+import { whoAmI } from './who-am-i.ts'
 
 interface Flags {
   parked?: string | true
@@ -35,7 +36,7 @@ export function addReplay(events: Command): void {
 
 async function replay(group: string, flags: Flags): Promise<void> {
   const what = whatOf(flags)
-  const count = await withClient(configOf({ ...flags }), (hf) => hf.events.replay(group, what))
+  const count = await withClient(configOf({ ...flags }), (hf) => hf.events.replay(group, what, { by: whoAmI() }))
   if ('parked' in what && what.parked !== 'all' && count === 0)
     throw new HoldfastError(
       'option_invalid',

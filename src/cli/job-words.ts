@@ -91,11 +91,16 @@ export function noteOf({ data, at }: Pick<Told, 'data' | 'at'>): string {
     items,
     name,
     scopes,
+    origin,
+    group,
+    queue,
+    repair,
     data: more,
   } = data as Record<string, unknown>
   const lost = rung === undefined || exit === undefined ? rung : `${rung}, ${exit}`
   const told = message ?? reason ?? (error as { message?: unknown } | undefined)?.message ?? why ?? lost
-  const words = told === undefined ? [] : [String(told)]
+  const about = told ?? origin ?? group ?? queue ?? repair
+  const words = about === undefined ? [] : [String(about)]
   if (typeof name === 'string' && Array.isArray(scopes)) words.push(`${name}: ${scopes.join(', ')}`)
   if (typeof by === 'string') words.push(`(by ${by})`)
   if (typeof items === 'number') words.push(`${items} items`)

@@ -1,5 +1,5 @@
 import type { Backlog } from '../engine/deliveries.ts'
-import type { Group } from '../engine/events.ts'
+import type { Group } from '../engine/groups.ts'
 import type { Queue } from '../engine/queues.ts'
 import type { Recovery, Revival, Stranded } from '../engine/recovery.ts'
 import type { Session } from '../engine/sessions.ts'

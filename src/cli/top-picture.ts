@@ -1,6 +1,6 @@
 import type { Backlog } from '../engine/deliveries.ts'
 import type { Holdfast } from '../engine/engine.ts'
-import type { Group } from '../engine/events.ts'
+import type { Group } from '../engine/groups.ts'
 import type { Pulse } from '../engine/pulse.ts'
 import type { Queue } from '../engine/queues.ts'
 import type { Recovery } from '../engine/recovery.ts'

@@ -7,6 +7,7 @@ import { pickEndpoint } from './pick-webhook.ts'
 import { complain, print } from './terminal.ts'
 import { parseLength } from './time-words.ts'
 import { endpointLines } from './webhook-words.ts'
+import { whoAmI } from './who-am-i.ts'
 
 interface Flags {
   tenant?: string
@@ -90,7 +91,7 @@ async function add(url: string, flags: Flags): Promise<void> {
     ...(secret !== undefined && { secret }),
     ...(note !== undefined && { note }),
   }
-  tell(flags, await withClient(configOf({ ...flags }), (hf) => hf.webhooks.create(wanted)))
+  tell(flags, await withClient(configOf({ ...flags }), (hf) => hf.webhooks.create(wanted, { by: whoAmI() })))
 }
 
 async function update(word: string, flags: Flags): Promise<void> {
@@ -104,7 +105,7 @@ async function update(word: string, flags: Flags): Promise<void> {
   if (Object.keys(change).length === 0)
     throw new HoldfastError('option_invalid', 'Say what to change: --to, --types, --header, --no-headers or --note.')
   const endpoint = await withClient(configOf({ ...flags }), async (hf) =>
-    hf.webhooks.update(await pickEndpoint(hf, word), change),
+    hf.webhooks.update(await pickEndpoint(hf, word), change, { by: whoAmI() }),
   )
   tell(flags, endpoint)
 }
@@ -112,6 +113,7 @@ async function update(word: string, flags: Flags): Promise<void> {
 async function rotate(word: string, flags: Flags): Promise<void> {
   const { secret, grace } = flags
   const how = {
+    by: whoAmI(),
     ...(secret !== undefined && { secret }),
     ...(grace !== undefined && { graceMs: parseLength('--grace', grace) }),
   }

@@ -6,6 +6,7 @@ import { addExamples, addJson, addSettings, clientSettings, configOf } from './f
 import { pickDelivery, pickEndpoint } from './pick-webhook.ts'
 import { paint, print } from './terminal.ts'
 import { parseSince } from './time-words.ts'
+import { whoAmI } from './who-am-i.ts'
 
 interface Flags {
   all?: true
@@ -48,7 +49,7 @@ async function replay(word: string | undefined, flags: Flags): Promise<void> {
 
 async function replayOne(hf: Holdfast, word: string, { json }: Flags): Promise<void> {
   const id = await pickDelivery(hf, word)
-  await hf.webhooks.replay(id)
+  await hf.webhooks.replay(id, { by: whoAmI() })
   if (json) return print(JSON.stringify({ replayed: 1, ids: [id] }))
   print(`${id}  ${paint('green', 'is sent once more')}`)
 }
@@ -57,6 +58,7 @@ async function replayAll(hf: Holdfast, flags: Flags, since: Date | undefined): P
   const { endpoint, tenant, delivered, json } = flags
   const picked = endpoint === undefined ? undefined : await pickEndpoint(hf, endpoint)
   const count = await hf.webhooks.replayAll({
+    by: whoAmI(),
     state: delivered ? 'delivered' : 'dead',
     ...(picked !== undefined && { endpoint: picked }),
     ...(tenant !== undefined && { tenant }),

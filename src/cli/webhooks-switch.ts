@@ -5,6 +5,7 @@ import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { pickEndpoint } from './pick-webhook.ts'
 import { paint, print } from './terminal.ts'
+import { whoAmI } from './who-am-i.ts'
 
 interface Flags {
   why?: string
@@ -20,7 +21,7 @@ export function addEnable(webhooks: Command): void {
     .action((word: string, flags: Flags) =>
       change(configOf({ ...flags }), word, flags, {
         done: 'on',
-        act: (hf, id) => hf.webhooks.enable(id),
+        act: (hf, id) => hf.webhooks.enable(id, { by: whoAmI() }),
         hint: (id) => `What it missed: holdfast webhooks replay --all --endpoint ${id}`,
       }),
     )
@@ -38,7 +39,8 @@ export function addDisable(webhooks: Command): void {
     .action((word: string, flags: Flags) =>
       change(configOf({ ...flags }), word, flags, {
         done: 'off',
-        act: (hf, id) => hf.webhooks.disable(id, flags.why === undefined ? {} : { why: flags.why }),
+        act: (hf, id) =>
+          hf.webhooks.disable(id, { by: whoAmI(), ...(flags.why === undefined ? {} : { why: flags.why }) }),
       }),
     )
   addSettings(addJson(command), clientSettings)
@@ -52,7 +54,10 @@ export function addRemove(webhooks: Command): void {
     .description('Remove an endpoint. What was sent to it stays listed until it is old.')
     .argument('<id>', 'The id of an endpoint, or its last 8 letters.')
     .action((word: string, flags: Flags) =>
-      change(configOf({ ...flags }), word, flags, { done: 'removed', act: (hf, id) => hf.webhooks.remove(id) }),
+      change(configOf({ ...flags }), word, flags, {
+        done: 'removed',
+        act: (hf, id) => hf.webhooks.remove(id, { by: whoAmI() }),
+      }),
     )
   addSettings(addJson(command), clientSettings)
   addExamples(command, [['holdfast webhooks remove 01890a5d-ac96-774b-bcce-b302099a8057', 'for good']])

@@ -5,6 +5,7 @@ import { addExamples, addJson, addSettings, configOf, webhookSettings } from './
 import { pickEndpoint } from './pick-webhook.ts'
 import { complain, oneLine, paint, print } from './terminal.ts'
 import { lengthWords } from './time-words.ts'
+import { whoAmI } from './who-am-i.ts'
 
 /** Adds `holdfast webhooks test <id>`. */
 export function addTest(webhooks: Command): void {
@@ -18,7 +19,9 @@ export function addTest(webhooks: Command): void {
 }
 
 async function test(word: string, flags: { json?: true }): Promise<void> {
-  const result = await withClient(configOf({ ...flags }), async (hf) => hf.webhooks.test(await pickEndpoint(hf, word)))
+  const result = await withClient(configOf({ ...flags }), async (hf) =>
+    hf.webhooks.test(await pickEndpoint(hf, word), { by: whoAmI() }),
+  )
   if (result.kind !== 'delivered') process.exitCode = 1
   if (flags.json) return print(JSON.stringify(result, null, 2))
   if (result.kind !== 'delivered') return tellTrouble(result)

@@ -42,6 +42,11 @@ export interface TenantScope {
   tenant?: string
 }
 
+/** Who does something, for the record. */
+export interface Actor {
+  by?: string
+}
+
 /** Which deliveries to list. */
 export interface DeliveryOptions extends TenantScope {
   endpoint?: string
@@ -70,9 +75,11 @@ export interface Deliveries {
   /** One delivery with its body, exactly as it is sent. Throws delivery_not_found. */
   delivery(id: string, scope?: TenantScope): Promise<Delivery & { body: string }>
   /** Sends an ended delivery once more, under its own id. Throws delivery_pending while it is still to be sent. */
-  replay(id: string, scope?: TenantScope): Promise<void>
+  replay(id: string, scope?: TenantScope & Actor): Promise<void>
   /** Sends all dead letters once more, or what was delivered. Answers how many. */
-  replayAll(options?: TenantScope & { endpoint?: string; since?: Date; state?: 'dead' | 'delivered' }): Promise<number>
+  replayAll(
+    options?: TenantScope & Actor & { endpoint?: string; since?: Date; state?: 'dead' | 'delivered' },
+  ): Promise<number>
 }
 
 const mostCounted = 100_000
@@ -104,15 +111,15 @@ export function makeDeliveries(store: Runner): Deliveries {
       if (!row) throw noDelivery(id)
       return { ...deliveryOf(row), body: row.body }
     },
-    async replay(id, { tenant } = {}) {
+    async replay(id, { tenant, by } = {}) {
       const scope = { id: deliveryId(id), tenant: textOf('tenant', tenant) }
-      const [replayed] = await store.run(replayDelivery, scope)
+      const [replayed] = await store.run(replayDelivery, { ...scope, by: textOf('by', by) })
       if (replayed) return
       // asked only after the write found nothing: before it, the answer may change
       if ((await store.run(getDelivery, scope)).length === 0) throw noDelivery(id)
       throw new HoldfastError('delivery_pending', `The delivery ${id} is still to be sent; wait until it has ended.`)
     },
-    async replayAll({ endpoint, tenant, since, state = 'dead' } = {}) {
+    async replayAll({ endpoint, tenant, since, state = 'dead', by } = {}) {
       if (state !== 'dead' && state !== 'delivered')
         refuse(`state must be 'dead' or 'delivered', not ${JSON.stringify(state)}.`)
       const which = {
@@ -121,6 +128,7 @@ export function makeDeliveries(store: Runner): Deliveries {
         since: since === undefined ? null : timeOf('since', since),
         states: [state],
         limit: 500,
+        by: textOf('by', by),
       }
       let total = 0
       for (let after = nobody; ; ) {

@@ -1,11 +1,11 @@
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { type EventPage, eventPage } from '../events/browse.ts'
 import type { EventHandler } from '../events/dispatch.ts'
-import { eventOf, type LogEvent } from '../events/event.ts'
+import type { LogEvent } from '../events/event.ts'
 import { openGroup } from '../events/group.sql.ts'
-import { forgetGroup, type GroupRow, listGroups, rewindGroup } from '../events/groups.sql.ts'
+import { forgetGroup, listGroups, rewindGroup } from '../events/groups.sql.ts'
 import { placeAtTime } from '../events/log.sql.ts'
-import { listParked, type ParkedRow, replayParked } from '../events/parked.sql.ts'
+import { listParked, replayParked } from '../events/parked.sql.ts'
 import { makeSubscription } from '../events/subscription.ts'
 import { tail } from '../events/tail.ts'
 import { endOf, knownEndOf, makeTide } from '../events/tide.ts'
@@ -14,9 +14,11 @@ import { isName } from '../job/define.ts'
 import { typesOf } from '../job/event-type.ts'
 import type { Service } from '../service/service.ts'
 import { webhookGroup } from '../webhooks/planner.ts'
+import type { Actor } from './deliveries.ts'
 import type { EngineParts } from './engine.ts'
 import { eventNewsOf } from './event-news.ts'
 import { flagOf, idOf, limitOf, mustBeObject, placeOf, textOf, timeOf } from './given.ts'
+import { type Group, groupOf, type ParkedEvent, parkedOf } from './groups.ts'
 
 /** How to read for a group. */
 export interface SubscribeOptions {
@@ -40,40 +42,6 @@ export interface SubscribeOptions {
 export interface Subscription {
   /** Lets the handler finish what it has begun, and the rest to others. */
   stop(): Promise<void>
-}
-
-/** A group of readers. */
-export interface Group {
-  name: string
-  /** The types that it reads; null for all. */
-  types: string[] | null
-  /** Whether it reads those of the items of fan-outs, too. */
-  items: boolean
-  partitions: number
-  createdAt: Date
-  /** Everything up to this place in the log is handled, in every partition. */
-  seq: number
-  /** Living readers, and how many partitions they hold. */
-  readers: number
-  held: number
-  parked: number
-  /** How many places of the log it is behind, and how old the oldest event is that it has not handled. */
-  behind: number
-  behindMs: number
-  /** What fails at this moment. */
-  failing: { seq: number; failures: number; error: string }[]
-  /** The open transaction that it waits for: events written after it began are read only when it has ended. */
-  heldBy: { pid: number | null; application: string | null; prepared: string | null; forMs: number } | null
-}
-
-/** An event that a group has put aside because it could not handle it. */
-export interface ParkedEvent {
-  event: LogEvent
-  error: string
-  failures: number
-  parkedAt: Date
-  /** When somebody asked for it to be handled once more; null if nobody did. */
-  replayAt: Date | null
 }
 
 /** What to replay: parked events (one or all), or everything from a place in the log on. */
@@ -114,10 +82,13 @@ export interface Events {
   subscribe(group: string, options: SubscribeOptions, handler: EventHandler): Promise<Subscription>
   groups(): Promise<Group[]>
   parked(group: string, options?: { after?: number; limit?: number }): Promise<ParkedEvent[]>
-  /** Has parked events handled once more, or sends the group to another place in the log. Answers how many events or partitions that were. */
-  replay(group: string, what: Replay): Promise<number>
-  /** Forgets a group; the log is kept for it no more. */
-  forget(group: string): Promise<void>
+  /**
+   * Has parked events handled once more, or sends the group to another place in the log. Answers how many events or partitions that were.
+   * If `by` says who does it, it is an event.
+   */
+  replay(group: string, what: Replay, actor?: Actor): Promise<number>
+  /** Forgets a group; the log is kept for it no more. If `by` says who does it, it is an event. */
+  forget(group: string, actor?: Actor): Promise<void>
   /** The end of the log at this moment; safe if everything up to it is there or never will be. */
   end(): Promise<{ seq: number; isSafe: boolean }>
   /** A page of the log, oldest first. It looks at a bounded number of events, so it may be short although more comes: go on until `next` is null. */
@@ -203,19 +174,20 @@ export function makeEvents(parts: EngineParts, begin: <S extends Service>(servic
       if (rows.length === 0) await mustExist(group)
       return rows.map(parkedOf)
     },
-    async replay(group, what) {
+    async replay(group, what, actor = {}) {
       mustBeObject('what to replay', what)
       const name = 'parked' in what ? nameOf(group) : ownNameOf(group)
       if ('parked' in what && what.parked !== 'all') placeOf('parked', what.parked)
+      const by = textOf('by', actor.by)
       const touched =
         'parked' in what
-          ? await store.run(replayParked, { group: name, seq: what.parked === 'all' ? null : what.parked })
-          : await store.run(rewindGroup, { group: name, seq: await startOf(what.from) })
+          ? await store.run(replayParked, { group: name, seq: what.parked === 'all' ? null : what.parked, by })
+          : await store.run(rewindGroup, { group: name, seq: await startOf(what.from), by })
       if (touched.length === 0) await mustExist(name)
       return touched.length
     },
-    async forget(group) {
-      const gone = await store.run(forgetGroup, { group: ownNameOf(group) })
+    async forget(group, actor = {}) {
+      const gone = await store.run(forgetGroup, { group: ownNameOf(group), by: textOf('by', actor.by) })
       if (gone.length === 0) await mustExist(group)
     },
     end: () => knownEndOf(makeTide(store)),
@@ -282,18 +254,4 @@ function whole(option: string, value: number, max: number): void {
 
 function refuse(rule: string): never {
   throw new HoldfastError('option_invalid', `The option ${rule}`)
-}
-
-function groupOf({ created_at, behind_ms, failing, held_by, ...row }: GroupRow): Group {
-  return { ...row, createdAt: created_at, behindMs: behind_ms, failing: failing ?? [], heldBy: held_by }
-}
-
-function parkedOf({ event, error, failures, parked_at, replay_at }: ParkedRow): ParkedEvent {
-  return {
-    event: eventOf({ ...event, at: new Date(event.at) }),
-    error,
-    failures,
-    parkedAt: parked_at,
-    replayAt: replay_at,
-  }
 }

@@ -2,7 +2,7 @@ import type { Known } from '../errors/options.ts'
 import { refuseUnknown } from '../errors/options.ts'
 import type { JobWebhook, SubmitOptions } from '../submit/prepare.ts'
 import type { Barriers, OpenBarrier } from './barriers.ts'
-import type { DeliveryOptions, TenantScope } from './deliveries.ts'
+import type { Actor, DeliveryOptions, TenantScope } from './deliveries.ts'
 import type { Holdfast, SubmitHow } from './engine.ts'
 import type { EventPageOptions, Events, SubscribeOptions, WatchOptions } from './events.ts'
 import type { ListOptions } from './given.ts'
@@ -116,10 +116,14 @@ const eventPage: Known<EventPageOptions> = {
   limit: true,
 }
 
+const actor: Known<Actor> = { by: true }
+const act = { tenant: true, by: true } as const
+
 const eventOptions: Table<Events> = {
   subscribe: { 1: subscribe },
   parked: { 1: { after: true, limit: true } },
-  replay: { 1: { parked: true, from: true } },
+  replay: { 1: { parked: true, from: true }, 2: actor },
+  forget: { 1: actor },
   page: { 0: eventPage },
   watch: { 0: watch },
 }
@@ -142,23 +146,23 @@ const deliveries: Known<DeliveryOptions> = {
   before: true,
   limit: true,
 }
-const rotate: Taken<Webhooks, 'rotate', 1> = { tenant: true, graceMs: true, secret: true }
-const replayAll: Taken<Webhooks, 'replayAll', 0> = { tenant: true, endpoint: true, since: true, state: true }
+const rotate: Taken<Webhooks, 'rotate', 1> = { ...act, graceMs: true, secret: true }
+const replayAll: Taken<Webhooks, 'replayAll', 0> = { ...act, endpoint: true, since: true, state: true }
 
 const webhookOptions: Table<Webhooks> = {
-  create: { 0: endpoint },
+  create: { 0: endpoint, 1: actor },
   list: { 0: { tenant: true, before: true, limit: true } },
   get: { 1: tenant },
-  update: { 1: change, 2: tenant },
+  update: { 1: change, 2: act },
   rotate: { 1: rotate },
-  enable: { 1: tenant },
-  disable: { 1: { tenant: true, why: true } },
-  remove: { 1: tenant },
-  test: { 1: tenant },
+  enable: { 1: act },
+  disable: { 1: { ...act, why: true } },
+  remove: { 1: act },
+  test: { 1: act },
   deliveries: { 0: deliveries },
   backlog: { 0: tenant },
   delivery: { 1: tenant },
-  replay: { 1: tenant },
+  replay: { 1: act },
   replayAll: { 0: replayAll },
 }
 

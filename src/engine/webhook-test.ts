@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { HoldfastError } from '../errors/errors.ts'
-import { type EndpointScope, endpointSecrets } from '../webhooks/endpoint.sql.ts'
+import { type EndpointAct, endpointSecrets } from '../webhooks/endpoint.sql.ts'
 import type { PostResult } from '../webhooks/post.ts'
 import { requestOf } from '../webhooks/request.ts'
 import { notFound } from './deliveries.ts'
 import type { EngineParts } from './engine.ts'
 
 /** Sends a sample to an endpoint. */
-type Tester = (scope: EndpointScope) => Promise<PostResult>
+type Tester = (act: EndpointAct) => Promise<PostResult>
 
 /**
  * Makes what sends samples. A test is a request to a host of the tenant's choice like any delivery, so it takes room
@@ -37,22 +37,22 @@ export function makeTester({ store, config, deliverer }: Pick<EngineParts, 'stor
     lanes.end(tenant, endpoint, ms)
   }
 
-  return async (scope) => {
-    const [row] = await store.run(endpointSecrets, scope)
-    if (!row) throw notFound(scope.id)
+  return async (act) => {
+    const [row] = await store.run(endpointSecrets, act)
+    if (!row) throw notFound(act.id)
     const { tenant, url, headers } = row
     const secrets = [row.secret, row.old_secret].filter((secret) => secret !== null)
-    const sending = { ...sampleOf(scope.id, row), tenant, url, headers, secrets, trace: null }
+    const sending = { ...sampleOf(act.id, row), tenant, url, headers, secrets, trace: null }
     const request = requestOf(sending, { key: rules.key, userAgent, atMs: row.now_ms })
     checkRoom(tenant)
-    begin(tenant, scope.id)
+    begin(tenant, act.id)
     let ms: number | null = null
     try {
       const result = await deliverer.poster().post(request)
       ms = result.ms
       return result
     } finally {
-      end(tenant, scope.id, ms)
+      end(tenant, act.id, ms)
     }
   }
 }

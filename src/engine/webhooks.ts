@@ -4,6 +4,7 @@ import { isName } from '../job/define.ts'
 import {
   createEndpoint,
   disableEndpoint,
+  type EndpointAct,
   type EndpointRow,
   type EndpointScope,
   enableEndpoint,
@@ -21,6 +22,7 @@ import { checkSecret, freshSecret, seal } from '../webhooks/secret.ts'
 import { checkWebhookUrl } from '../webhooks/target.ts'
 import { checkTypes, checkWebhook, type GivenWebhook } from '../webhooks/webhook.ts'
 import {
+  type Actor,
   type Deliveries,
   endpointId,
   limitOf,
@@ -65,30 +67,30 @@ export interface Endpoint {
 /** Webhooks: endpoints of tenants, and what is sent to them. */
 export interface Webhooks extends Deliveries {
   /** Creates an endpoint. It gets what happens from here on. The secret is shown this once. */
-  create(endpoint: NewEndpoint): Promise<Endpoint & { secret: string }>
+  create(endpoint: NewEndpoint, actor?: Actor): Promise<Endpoint & { secret: string }>
   list(options?: TenantScope & { before?: string; limit?: number }): Promise<Endpoint[]>
   /** Throws endpoint_not_found. */
   get(id: string, scope?: TenantScope): Promise<Endpoint>
   update(
     id: string,
     change: Partial<Pick<NewEndpoint, 'url' | 'types' | 'items' | 'headers' | 'note'>>,
-    scope?: TenantScope,
+    scope?: TenantScope & Actor,
   ): Promise<Endpoint>
   /** Gives it another secret. For the time of grace (default: a day), deliveries are signed with both. */
   rotate(
     id: string,
-    options?: TenantScope & { graceMs?: number; secret?: string },
+    options?: TenantScope & Actor & { graceMs?: number; secret?: string },
   ): Promise<Endpoint & { secret: string }>
-  enable(id: string, scope?: TenantScope): Promise<Endpoint>
+  enable(id: string, scope?: TenantScope & Actor): Promise<Endpoint>
   /** Switches it off: what waits for it, and what comes, becomes dead letters. */
-  disable(id: string, scope?: TenantScope & { why?: string }): Promise<Endpoint>
+  disable(id: string, scope?: TenantScope & Actor & { why?: string }): Promise<Endpoint>
   /** Removes it. Its deliveries stay listed until they are old. */
-  remove(id: string, scope?: TenantScope): Promise<void>
+  remove(id: string, scope?: TenantScope & Actor): Promise<void>
   /**
    * Sends a signed sample at once, once, and says what came of it. Counts towards the limits of its tenant: throws
    * webhooks_busy while too many are under way.
    */
-  test(id: string, scope?: TenantScope): Promise<PostResult>
+  test(id: string, scope?: TenantScope & Actor): Promise<PostResult>
 }
 
 const day = 86_400_000
@@ -98,16 +100,16 @@ export function makeWebhooks({ store, config, deliverer }: EngineParts): Webhook
   const test = makeTester({ store, config, deliverer })
   return {
     ...makeDeliveries(store),
-    async create(endpoint) {
+    async create(endpoint, { by } = {}) {
       mustBeObject('endpoint', endpoint)
       const { tenant = 'default', items = false, note, ...webhook } = endpoint
       if (!isName(tenant))
         refuse(`tenant must be up to 100 letters, digits and any of _ . : -, not ${JSON.stringify(tenant)}.`)
       const { shown, url, types, headers, secret } = checkWebhook(rules, webhook)
-      const text = textOf('note', note)
+      const recorded = { note: textOf('note', note), by: textOf('by', by) }
       await deliverer.opened()
       const most = config.webhookEndpoints
-      const wanted = { id: uuidv7(), tenant, url, types, items: flagOf('items', items), headers, secret, note: text }
+      const wanted = { id: uuidv7(), tenant, url, types, items: flagOf('items', items), headers, secret, ...recorded }
       const [created] = await store.transaction(async (runner) => {
         await runner.run(lockEndpoints, { tenant })
         return runner.run(createEndpoint, { ...wanted, most })
@@ -134,29 +136,30 @@ export function makeWebhooks({ store, config, deliverer }: EngineParts): Webhook
         headers: headers === undefined ? null : JSON.stringify(checkHeaders(headers)),
         note: textOf('note', note),
       }
-      return must(await store.run(updateEndpoint, { ...scopeOf(id, scope), ...change }), id)
+      const changed = Object.entries(change).flatMap(([name, value]) => (value === null ? [] : [name]))
+      return must(await store.run(updateEndpoint, { ...actOf(id, scope), ...change, changed }), id)
     },
     async rotate(id, { graceMs = day, secret, ...scope } = {}) {
       if (!Number.isFinite(graceMs) || graceMs < 0 || graceMs > 365 * day)
         refuse(`graceMs must be milliseconds from 0 to a year, not ${JSON.stringify(graceMs)}.`)
       const shown = secret === undefined ? freshSecret() : checkSecret(secret)
-      const params = { ...scopeOf(id, scope), graceMs, secret: seal(shown, rules.key) }
+      const params = { ...actOf(id, scope), graceMs, secret: seal(shown, rules.key) }
       return { ...must(await store.run(rotateSecret, params), id), secret: shown }
     },
-    enable: async (id, scope) => must(await store.run(enableEndpoint, scopeOf(id, scope)), id),
+    enable: async (id, scope) => must(await store.run(enableEndpoint, actOf(id, scope)), id),
     async disable(id, { why, ...scope } = {}) {
       const params = {
-        ...scopeOf(id, scope),
+        ...actOf(id, scope),
         why: textOf('why', why) ?? 'Somebody switched it off.',
         error: switchedOff,
       }
       return must(await store.run(disableEndpoint, params), id)
     },
     async remove(id, scope) {
-      const [gone] = await store.run(removeEndpoint, { ...scopeOf(id, scope), error: 'The endpoint was removed.' })
+      const [gone] = await store.run(removeEndpoint, { ...actOf(id, scope), error: 'The endpoint was removed.' })
       if (!gone) throw notFound(id)
     },
-    test: (id, scope) => test(scopeOf(id, scope)),
+    test: (id, scope) => test(actOf(id, scope)),
   }
 }
 
@@ -168,6 +171,10 @@ function must(rows: EndpointRow[], id: string): Endpoint {
 
 function scopeOf(id: string, { tenant }: TenantScope = {}): EndpointScope {
   return { id: endpointId(id), tenant: textOf('tenant', tenant) }
+}
+
+function actOf(id: string, { by, ...scope }: TenantScope & Actor = {}): EndpointAct {
+  return { ...scopeOf(id, scope), by: textOf('by', by) }
 }
 
 function tooMany(tenant: string, most: number): HoldfastError {

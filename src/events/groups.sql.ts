@@ -1,3 +1,4 @@
+import { announceGroup } from '../store/group-event.sql.ts'
 import { sql, statement } from '../store/sql.ts'
 import { notify } from '../store/wake.sql.ts'
 
@@ -75,21 +76,31 @@ export const listGroups = statement<GroupRow>()(
  */
 export const rewindGroup = statement<{ partition: number }>()(
   'group.rewind',
-  (p: { group: string; seq: number }) => sql`
-  update holdfast.event_cursor
-  set seq = ${p.seq}::bigint, term = term + 1, crashes = 0, careful_until = 0, failing_seq = null, failures = 0, error = null,
-    moved_at = now()
-  where group_name = ${p.group}
-  returning partition, ${notify('holdfast_event')} as woken`,
+  (p: { group: string; seq: number; by: string | null }) => sql`
+  with changed as (
+    update holdfast.event_cursor
+    set seq = ${p.seq}::bigint, term = term + 1, crashes = 0, careful_until = 0, failing_seq = null, failures = 0, error = null,
+      moved_at = now()
+    where group_name = ${p.group}
+    returning partition
+  ),
+  ${announceGroup('group.rewound', p)}
+  select partition, ${notify('holdfast_event')} as woken
+  from changed`,
 )
 
 /** Forgets a group: its cursors and its parked events go with it, and the log is kept for it no more. */
 export const forgetGroup = statement<{ name: string }>()(
   'group.forget',
-  (p: { group: string }) => sql`
-  delete from holdfast.event_group
-  where name = ${p.group}
-  returning name`,
+  (p: { group: string; by: string | null }) => sql`
+  with changed as (
+    delete from holdfast.event_group
+    where name = ${p.group}
+    returning name
+  ),
+  ${announceGroup('group.forgotten', p)}
+  select name
+  from changed`,
 )
 
 /** Lays partitions of the log ahead of time. */

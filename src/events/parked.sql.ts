@@ -1,3 +1,4 @@
+import { announceGroup } from '../store/group-event.sql.ts'
 import { sql, statement } from '../store/sql.ts'
 import { notify } from '../store/wake.sql.ts'
 import type { EventRow } from './event.ts'
@@ -30,11 +31,16 @@ export const listParked = statement<ParkedRow>()(
 /** Asks for parked events to be handled once more: one, or all of the group. */
 export const replayParked = statement<{ seq: number; woken: null }>()(
   'parked.replay',
-  (p: { group: string; seq: number | null }) => sql`
-  update holdfast.parked_event
-  set replay_at = now()
-  where group_name = ${p.group} and (${p.seq}::bigint is null or seq = ${p.seq})
-  returning seq, ${notify('holdfast_event')} as woken`,
+  (p: { group: string; seq: number | null; by: string | null }) => sql`
+  with changed as (
+    update holdfast.parked_event
+    set replay_at = now()
+    where group_name = ${p.group} and (${p.seq}::bigint is null or seq = ${p.seq})
+    returning seq
+  ),
+  ${announceGroup('parked.replayed', p)}
+  select seq, ${notify('holdfast_event')} as woken
+  from changed`,
 )
 
 /** Parked events of a partition that somebody wants handled once more. */

@@ -58,3 +58,8 @@ export function scopeFor(caller: Caller, asked?: string): { tenant?: string } {
   const tenant = tenantFor(caller, asked)
   return tenant === undefined ? {} : { tenant }
 }
+
+/** Both: whose it must be, and who does it. */
+export function actFor(caller: Caller, asked?: string): { tenant?: string; by?: string } {
+  return { ...scopeFor(caller, asked), ...byCaller(caller) }
+}

@@ -11,6 +11,18 @@ const others = [
   'queue.resumed',
   'key.created',
   'key.revoked',
+  'endpoint.created',
+  'endpoint.updated',
+  'endpoint.rotated',
+  'endpoint.enabled',
+  'endpoint.disabled',
+  'endpoint.removed',
+  'endpoint.tested',
+  'delivery.replayed',
+  'group.forgotten',
+  'group.rewound',
+  'parked.replayed',
+  'repair.requested',
 ] as const
 
 /** The type of an event. */

@@ -24,7 +24,10 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
     because:
       'A person sends it by revoking a key. If it gets lost, session.end_keyless, which is tried, does the same.',
   },
-  { matches: /^(queue\.resume|why\.wake)$/, because: 'A person sends it, and may send it again: nothing follows it.' },
+  {
+    matches: /^(queue\.resume|why\.(wake|repair))$/,
+    because: 'A person sends it, and may send it again: nothing follows it.',
+  },
   {
     matches: /^transaction\.check$/,
     because: 'It runs in a transaction of the caller, writes nothing, and ends with it.',

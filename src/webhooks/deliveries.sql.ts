@@ -92,11 +92,21 @@ const anew = sql`state = 'pending', ended_at = null, next_at = now(), failures =
 /** Sends an ended delivery once more. No row back: it is still to be sent, or does not exist. */
 export const replayDelivery = statement<{ id: string }>()(
   'delivery.replay',
-  (p: { id: string; tenant: string | null }) => sql`
-  update holdfast.delivery
-  set ${anew}
-  where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant}) and state <> 'pending'
-  returning id, ${notify('holdfast_event')} as woken`,
+  (p: { id: string; tenant: string | null; by: string | null }) => sql`
+  with changed as (
+    update holdfast.delivery
+    set ${anew}
+    where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant}) and state <> 'pending'
+    returning id, tenant, endpoint_id
+  ),
+  announced as (
+    insert into holdfast.event (type, tenant, data)
+    select 'delivery.replayed', tenant,
+      json_strip_nulls(json_build_object('deliveries', 1, 'delivery', id, 'endpoint', endpoint_id, 'by', ${p.by}::text))
+    from changed
+  )
+  select id, ${notify('holdfast_event')} as woken
+  from changed`,
 )
 
 /** Which ended deliveries to send once more; null means any. */
@@ -107,6 +117,7 @@ interface Replay {
   states: string[]
   after: string
   limit: number
+  by: string | null
 }
 
 const isChosen = (p: Replay) => sql`state = any(${p.states}::text[])
@@ -114,7 +125,7 @@ const isChosen = (p: Replay) => sql`state = any(${p.states}::text[])
       and (${p.since}::timestamptz is null or created_at >= ${p.since})`
 
 /**
- * Sends ended deliveries once more, some at a time; the highest id gives `after` for the next ones. Those of a tenant are found by its index, whatever
+ * Sends ended deliveries once more, some at a time, with one event for each tenant; the highest id gives `after` for the next ones. Those of a tenant are found by its index, whatever
  * others have: one of the two walks is never begun.
  */
 export const replayDeliveries = statement<{ id: string }>()(
@@ -137,11 +148,21 @@ export const replayDeliveries = statement<{ id: string }>()(
     order by tenant, id
     limit ${p.limit}
     for update
+  ),
+  changed as (
+    update holdfast.delivery
+    set ${anew}
+    where id = any(array(select id from chosen union all select id from chosen_of_tenant)) and state = any(${p.states}::text[])
+    returning id, tenant
+  ),
+  announced as (
+    insert into holdfast.event (type, tenant, data)
+    select 'delivery.replayed', tenant, json_strip_nulls(json_build_object('deliveries', count(*), 'endpoint', ${p.endpoint}::uuid, 'by', ${p.by}::text))
+    from changed
+    group by tenant
   )
-  update holdfast.delivery
-  set ${anew}
-  where id = any(array(select id from chosen union all select id from chosen_of_tenant)) and state = any(${p.states}::text[])
-  returning id, ${notify('holdfast_event')} as woken`,
+  select id, ${notify('holdfast_event')} as woken
+  from changed`,
 )
 
 /** Forgets deliveries that ended long ago. */

@@ -1,4 +1,5 @@
-import { sql, statement } from '../store/sql.ts'
+import type { EventType } from '../job/event-type.ts'
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
 
 /** An endpoint, without its secrets: they are read only to sign. */
 export interface EndpointRow {
@@ -22,9 +23,30 @@ export interface EndpointScope {
   tenant: string | null
 }
 
+/** Who changes an endpoint, for the record. */
+export interface EndpointAct extends EndpointScope {
+  by: string | null
+}
+
 const columns = sql`id, tenant, url, types, items, headers, note, created_at, disabled_at, disabled_why, failing_since,
     case when old_secret_until > now() then old_secret_until end as old_secret_until`
 const isIt = (p: EndpointScope) => sql`id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant})`
+
+/** What an event tells of an endpoint: of its URL only the origin, for the rest often holds somebody's token. */
+const told = (p: {
+  by: string | null
+  changed?: string[]
+  why?: string
+}): Sql => sql`json_strip_nulls(json_build_object(
+      'endpoint', id, 'origin', substring(url from '^[a-z]+://[^/?#]+'), 'changed', ${p.changed ?? null}::text[], 'why', ${p.why ?? null}::text, 'by', ${p.by}::text))`
+
+/** The event about the endpoint in `changed`, written with the change. */
+const announcing = (type: EventType, p: Parameters<typeof told>[0]): Sql => sql`
+  announced as (
+    insert into holdfast.event (type, tenant, data)
+    select ${raw(`'${type}'`)}, tenant, ${told(p)}
+    from changed
+  )`
 
 /** Lets one transaction at a time make endpoints of a tenant, so that two together do not pass its limit. */
 export const lockEndpoints = statement<never>()(
@@ -32,7 +54,10 @@ export const lockEndpoints = statement<never>()(
   (p: { tenant: string }) => sql`select pg_advisory_xact_lock(hashtextextended(${`holdfast.endpoint ${p.tenant}`}, 0))`,
 )
 
-/** Makes an endpoint. No row back: the tenant has as many as it may have. */
+/**
+ * Makes an endpoint. No row back: the tenant has as many as it may have. The event comes first, so that its place in the log is before the endpoint's,
+ * which is not told of its own creation.
+ */
 export const createEndpoint = statement<EndpointRow>()(
   'endpoint.create',
   (p: {
@@ -45,10 +70,18 @@ export const createEndpoint = statement<EndpointRow>()(
     secret: string
     note: string | null
     most: number
+    by: string | null
   }) => sql`
+  with announced as (
+    insert into holdfast.event (type, tenant, data)
+    select 'endpoint.created', tenant, ${told({ by: p.by })}
+    from (select ${p.id}::uuid as id, ${p.tenant}::text as tenant, ${p.url}::text as url) as wanted
+    where (select count(*) from holdfast.endpoint where tenant = ${p.tenant}) < ${p.most}::int
+    returning seq
+  )
   insert into holdfast.endpoint (id, tenant, url, types, items, headers, secret, note)
   select ${p.id}::uuid, ${p.tenant}, ${p.url}, ${p.types}::text[], ${p.items}::boolean, ${p.headers}::json, ${p.secret}, ${p.note}
-  where (select count(*) from holdfast.endpoint where tenant = ${p.tenant}) < ${p.most}::int
+  from announced
   returning ${columns}`,
 )
 
@@ -72,7 +105,7 @@ export const getEndpoint = statement<EndpointRow>()(
   where ${isIt(p)}`,
 )
 
-/** What it takes to sign for an endpoint. */
+/** What it takes to sign a test of an endpoint. That somebody asked for it is an event. */
 export const endpointSecrets = statement<{
   url: string
   headers: Record<string, string>
@@ -82,51 +115,73 @@ export const endpointSecrets = statement<{
   now_ms: number
 }>()(
   'endpoint.secrets',
-  (p: EndpointScope) => sql`
-  select url, headers, tenant, secret, case when old_secret_until > now() then old_secret end as old_secret,
-    (date_part('epoch', now()) * 1000)::float8 as now_ms
-  from holdfast.endpoint
-  where ${isIt(p)}`,
+  (p: EndpointAct) => sql`
+  with changed as (
+    select id, url, headers, tenant, secret, case when old_secret_until > now() then old_secret end as old_secret,
+      (date_part('epoch', now()) * 1000)::float8 as now_ms
+    from holdfast.endpoint
+    where ${isIt(p)}
+  ),
+  ${announcing('endpoint.tested', { by: p.by })}
+  select url, headers, tenant, secret, old_secret, now_ms
+  from changed`,
 )
 
 /** Changes an endpoint; null leaves as it is. What it wants it wants from here on. */
 export const updateEndpoint = statement<EndpointRow>()(
   'endpoint.update',
   (
-    p: EndpointScope & {
+    p: EndpointAct & {
       url: string | null
       types: string[] | null
       items: boolean | null
       headers: string | null
       note: string | null
+      /** The names of what changes. */
+      changed: string[]
     },
   ) => sql`
-  update holdfast.endpoint
-  set url = coalesce(${p.url}::text, url), headers = coalesce(${p.headers}::json, headers), note = coalesce(${p.note}::text, note),
-    types = coalesce(${p.types}::text[], types), items = coalesce(${p.items}::boolean, items),
-    types_seq = case when ${p.types}::text[] is null and ${p.items}::boolean is null then types_seq else holdfast.place_in_order() end
-  where ${isIt(p)}
-  returning ${columns}`,
+  with changed as (
+    update holdfast.endpoint
+    set url = coalesce(${p.url}::text, url), headers = coalesce(${p.headers}::json, headers), note = coalesce(${p.note}::text, note),
+      types = coalesce(${p.types}::text[], types), items = coalesce(${p.items}::boolean, items),
+      types_seq = case when ${p.types}::text[] is null and ${p.items}::boolean is null then types_seq else holdfast.place_in_order() end
+    where ${isIt(p)}
+    returning ${columns}
+  ),
+  ${announcing('endpoint.updated', { by: p.by, changed: p.changed })}
+  select *
+  from changed`,
 )
 
 /** Gives an endpoint another secret; the one before stays valid for a while. */
 export const rotateSecret = statement<EndpointRow>()(
   'endpoint.rotate',
-  (p: EndpointScope & { secret: string; graceMs: number }) => sql`
-  update holdfast.endpoint
-  set old_secret = secret, old_secret_until = now() + ${p.graceMs}::float8 * interval '1 ms', secret = ${p.secret}
-  where ${isIt(p)}
-  returning ${columns}`,
+  (p: EndpointAct & { secret: string; graceMs: number }) => sql`
+  with changed as (
+    update holdfast.endpoint
+    set old_secret = secret, old_secret_until = now() + ${p.graceMs}::float8 * interval '1 ms', secret = ${p.secret}
+    where ${isIt(p)}
+    returning ${columns}
+  ),
+  ${announcing('endpoint.rotated', { by: p.by })}
+  select *
+  from changed`,
 )
 
 /** Switches an endpoint on again. What died meanwhile stays dead until it is replayed. */
 export const enableEndpoint = statement<EndpointRow>()(
   'endpoint.enable',
-  (p: EndpointScope) => sql`
-  update holdfast.endpoint
-  set disabled_at = null, disabled_why = null, failing_since = null
-  where ${isIt(p)}
-  returning ${columns}`,
+  (p: EndpointAct) => sql`
+  with changed as (
+    update holdfast.endpoint
+    set disabled_at = null, disabled_why = null, failing_since = null
+    where ${isIt(p)}
+    returning ${columns}
+  ),
+  ${announcing('endpoint.enabled', { by: p.by })}
+  select *
+  from changed`,
 )
 
 /** What waits for an endpoint dies. Locks deliveries before the endpoint, as whoever writes an outcome does. */
@@ -141,20 +196,30 @@ const dropWaiting = (p: EndpointScope, why: string) => sql`
 /** Switches an endpoint off by hand. */
 export const disableEndpoint = statement<EndpointRow>()(
   'endpoint.disable',
-  (p: EndpointScope & { why: string; error: string }) => sql`
-  with ${dropWaiting(p, p.error)}
-  update holdfast.endpoint
-  set disabled_at = coalesce(disabled_at, now()), disabled_why = coalesce(disabled_why, ${p.why})
-  where ${isIt(p)} and (select count(*) from dropped) >= 0
-  returning ${columns}`,
+  (p: EndpointAct & { why: string; error: string }) => sql`
+  with ${dropWaiting(p, p.error)},
+  changed as (
+    update holdfast.endpoint
+    set disabled_at = coalesce(disabled_at, now()), disabled_why = coalesce(disabled_why, ${p.why})
+    where ${isIt(p)} and (select count(*) from dropped) >= 0
+    returning ${columns}
+  ),
+  ${announcing('endpoint.disabled', { by: p.by, why: p.why })}
+  select *
+  from changed`,
 )
 
 /** Removes an endpoint. Its deliveries stay listed. */
 export const removeEndpoint = statement<{ id: string }>()(
   'endpoint.remove',
-  (p: EndpointScope & { error: string }) => sql`
-  with ${dropWaiting(p, p.error)}
-  delete from holdfast.endpoint
-  where ${isIt(p)} and (select count(*) from dropped) >= 0
-  returning id`,
+  (p: EndpointAct & { error: string }) => sql`
+  with ${dropWaiting(p, p.error)},
+  changed as (
+    delete from holdfast.endpoint
+    where ${isIt(p)} and (select count(*) from dropped) >= 0
+    returning id, tenant, url
+  ),
+  ${announcing('endpoint.removed', { by: p.by })}
+  select id
+  from changed`,
 )

@@ -17,6 +17,15 @@ export const resumeQueue = statement<{ name: string }>()(
   from changed`,
 )
 
+/** Records that somebody asked for a repair. Before it is made: one that succeeds is never missing in the log. */
+export const announceRepair = statement<{ seq: number }>()(
+  'why.repair',
+  (p: { id: string; tenant: string; repair: string; by: string | null }) => sql`
+  insert into holdfast.event (type, tenant, data)
+  values ('repair.requested', ${p.tenant}, json_strip_nulls(json_build_object('job', ${p.id}::uuid, 'repair', ${p.repair}::text, 'by', ${p.by}::text)))
+  returning seq`,
+)
+
 /** Wakes all workers that listen, whether they asked for it or not, if that job waits for one. */
 export const wakeFor = statement<{ id: string }>()(
   'why.wake',

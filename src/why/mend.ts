@@ -12,7 +12,7 @@ import type { Runner } from '../store/store.ts'
 import { redoJobs } from '../submit/submit.sql.ts'
 import { listDeliveries, replayDelivery } from '../webhooks/deliveries.sql.ts'
 import type { BarrierFacts, Facts } from './facts.ts'
-import { resumeQueue, wakeFor } from './mend.sql.ts'
+import { announceRepair, resumeQueue, wakeFor } from './mend.sql.ts'
 import type { RepairName } from './repair.ts'
 
 /** What a repair needs: whose job it is, and what was known when it was chosen. */
@@ -67,11 +67,11 @@ const mendings: Record<RepairName, Mending> = {
   },
   redo: async (store, { id, tenant, by }) =>
     (await store.run(redoJobs, { ids: [id], tenant, isFromStart: false, by: by ?? null })).length,
-  async replay(store, { id, tenant }) {
+  async replay(store, { id, tenant, by }) {
     const which = { endpoint: null, job: id, tenant, state: 'dead', before: null, limit: 1000 }
     return each(
       (await store.run(listDeliveries, which)).map((dead) => dead.id),
-      (dead) => store.run(replayDelivery, { id: dead, tenant }),
+      (dead) => store.run(replayDelivery, { id: dead, tenant, by: by ?? null }),
     )
   },
   async compare(store, { facts }) {
@@ -85,6 +85,9 @@ const mendings: Record<RepairName, Mending> = {
 
 /** Makes a repair. `nothing`: what was to be mended is not so any more. */
 export async function mend(store: Runner, repair: RepairName, broken: Broken): Promise<'mended' | 'nothing'> {
+  const { id, by = null, facts } = broken
+  const tenant = facts.job?.tenant ?? facts.continues?.tenant ?? '*'
+  await store.run(announceRepair, { id, tenant, repair, by })
   return (await mendings[repair](store, broken)) > 0 ? 'mended' : 'nothing'
 }
 

@@ -1,5 +1,5 @@
 import { allDeliveryStates, type DeliveryState } from '../../job/delivery-state.ts'
-import { scopeFor } from '../caller.ts'
+import { actFor, scopeFor } from '../caller.ts'
 import { json, operation } from '../operation.ts'
 import { placeIn } from '../place.ts'
 import { byId, cursor, givenTime, id, limit, next, tenant, time } from '../schemas/words.ts'
@@ -97,7 +97,7 @@ export const deliveryOperations = [
     answers: { 202: { about: 'It is due again.', schema: replayedCount } },
     problems: ['delivery_not_found', 'delivery_pending'],
     async handle({ hf, caller, params }) {
-      await hf.webhooks.replay(params.id, scopeFor(caller))
+      await hf.webhooks.replay(params.id, actFor(caller))
       return json(202, { replayed: 1 })
     },
   }),
@@ -120,7 +120,7 @@ export const deliveryOperations = [
       const { webhook, tenant: asked, ...rest } = body
       const replayed = await hf.webhooks.replayAll({
         ...(rest as object),
-        ...scopeFor(caller, asked),
+        ...actFor(caller, asked),
         ...(webhook === undefined ? {} : { endpoint: webhook }),
       })
       return json(202, { replayed })

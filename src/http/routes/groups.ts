@@ -1,4 +1,5 @@
 import type { Replay } from '../../engine/events.ts'
+import { byCaller } from '../caller.ts'
 import { json, nothing, operation } from '../operation.ts'
 import { logEvent, showLogEvent } from '../schemas/event.ts'
 import { givenTime, limit, name, time, whole } from '../schemas/words.ts'
@@ -86,8 +87,8 @@ export const groupOperations = [
     ]),
     answers: { 202: { about: 'How many events, or partitions.', schema: z.object({ replayed: z.number().int() }) } },
     problems: ['group_not_found', 'group_invalid', 'option_invalid'],
-    handle: async ({ hf, params, body }) =>
-      json(202, { replayed: await hf.events.replay(params.name, body as Replay) }),
+    handle: async ({ hf, caller, params, body }) =>
+      json(202, { replayed: await hf.events.replay(params.name, body as Replay, byCaller(caller)) }),
   }),
   operation({
     id: 'forgetGroup',
@@ -101,8 +102,8 @@ export const groupOperations = [
     params: byName,
     answers: { 204: { about: 'It is gone.' } },
     problems: ['group_not_found', 'group_invalid'],
-    async handle({ hf, params }) {
-      await hf.events.forget(params.name)
+    async handle({ hf, caller, params }) {
+      await hf.events.forget(params.name, byCaller(caller))
       return nothing()
     },
   }),

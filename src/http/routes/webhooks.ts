@@ -1,5 +1,5 @@
 import type { Endpoint, NewEndpoint } from '../../engine/webhooks.ts'
-import { scopeFor, tenantFor } from '../caller.ts'
+import { actFor, byCaller, scopeFor, tenantFor } from '../caller.ts'
 import { json, nothing, operation } from '../operation.ts'
 import { placeIn } from '../place.ts'
 import { byId, cursor, id, limit, next, tenant, text, time } from '../schemas/words.ts'
@@ -66,7 +66,7 @@ export const webhookOperations = [
     problems: [...urlProblems, 'too_many_endpoints'],
     async handle({ hf, caller, body }) {
       const owner = tenantFor(caller, body.tenant) ?? 'default'
-      const created = await hf.webhooks.create({ ...(body as NewEndpoint), tenant: owner })
+      const created = await hf.webhooks.create({ ...(body as NewEndpoint), tenant: owner }, byCaller(caller))
       return json(201, show(created), { location: `/v1/webhooks/${created.id}` })
     },
   }),
@@ -116,7 +116,7 @@ export const webhookOperations = [
     answers: { 200: { about: 'The webhook as it is now.', schema: endpoint } },
     problems: ['endpoint_not_found', ...urlProblems],
     handle: async ({ hf, caller, params, body }) =>
-      json(200, show(await hf.webhooks.update(params.id, body as Partial<NewEndpoint>, scopeFor(caller)))),
+      json(200, show(await hf.webhooks.update(params.id, body as Partial<NewEndpoint>, actFor(caller)))),
   }),
   operation({
     id: 'removeWebhook',
@@ -130,7 +130,7 @@ export const webhookOperations = [
     answers: { 204: { about: 'It is gone.' } },
     problems: ['endpoint_not_found'],
     async handle({ hf, caller, params }) {
-      await hf.webhooks.remove(params.id, scopeFor(caller))
+      await hf.webhooks.remove(params.id, actFor(caller))
       return nothing()
     },
   }),
@@ -150,7 +150,7 @@ export const webhookOperations = [
     answers: { 200: { about: 'The webhook with its secret.', schema: withSecret } },
     problems: ['endpoint_not_found', 'webhook_secret_invalid', 'option_invalid'],
     handle: async ({ hf, caller, params, body }) =>
-      json(200, show(await hf.webhooks.rotate(params.id, { ...(body as object), ...scopeFor(caller) }))),
+      json(200, show(await hf.webhooks.rotate(params.id, { ...(body as object), ...actFor(caller) }))),
   }),
   operation({
     id: 'enableWebhook',
@@ -162,7 +162,7 @@ export const webhookOperations = [
     params: byId,
     answers: { 200: { about: 'The webhook as it is now.', schema: endpoint } },
     problems: ['endpoint_not_found'],
-    handle: async ({ hf, caller, params }) => json(200, show(await hf.webhooks.enable(params.id, scopeFor(caller)))),
+    handle: async ({ hf, caller, params }) => json(200, show(await hf.webhooks.enable(params.id, actFor(caller)))),
   }),
   operation({
     id: 'disableWebhook',
@@ -177,7 +177,7 @@ export const webhookOperations = [
     answers: { 200: { about: 'The webhook as it is now.', schema: endpoint } },
     problems: ['endpoint_not_found'],
     handle: async ({ hf, caller, params, body }) =>
-      json(200, show(await hf.webhooks.disable(params.id, { ...(body as object), ...scopeFor(caller) }))),
+      json(200, show(await hf.webhooks.disable(params.id, { ...(body as object), ...actFor(caller) }))),
   }),
   operation({
     id: 'testWebhook',
@@ -203,7 +203,7 @@ export const webhookOperations = [
     },
     problems: ['endpoint_not_found', 'secret_key_wrong', 'webhooks_busy'],
     async handle({ hf, caller, params }) {
-      const came = await hf.webhooks.test(params.id, scopeFor(caller))
+      const came = await hf.webhooks.test(params.id, actFor(caller))
       const isDelivered = came.kind === 'delivered'
       return json(200, {
         isDelivered,
