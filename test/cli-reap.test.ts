@@ -17,6 +17,7 @@ test('reap --explain prints the ladder from the settings, without a database', a
   const { code, stdout } = await call(['reap', '--explain'])
   expect(code).toBe(0)
   expect(stdout).toContain('moves again within 17 s')
+  expect(stdout).toContain('for up to 1,000 jobs lost at once')
   for (const { rung, made, when } of ladder(readConfig({}, {}))) {
     const line = stdout.split('\n').find((one) => one.startsWith(rung))
     expect(line).toContain(made)

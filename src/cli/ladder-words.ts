@@ -24,8 +24,14 @@ export function ladderLines(config: Config): string[] {
   const rungs = ladder(config)
   const width = Math.max(...rungs.map(({ rung }) => rung.length))
   const longest = Math.max(...rungs.map((one) => withinWords(one).length))
-  return rungs.map((one) => `${one.rung.padEnd(width)}  ${withinWords(one).padEnd(longest)}  ${paint('dim', one.when)}`)
+  return [
+    ...rungs.map((one) => `${one.rung.padEnd(width)}  ${withinWords(one).padEnd(longest)}  ${paint('dim', one.when)}`),
+    paint('dim', crowdWords),
+  ]
 }
+
+/** For how many jobs the bound is. */
+const crowdWords = 'for up to 1,000 jobs lost at once; every further 1,000 take about a second more'
 
 /** The whole ladder with what it is made of. */
 export function ladderTable(config: Config): string[] {
@@ -40,6 +46,7 @@ export function ladderTable(config: Config): string[] {
     '',
     ...table(['RUNG', 'WITHIN', 'MADE OF', 'WHEN'], rows),
     '',
+    `That is ${crowdWords}.`,
     `Under these settings: ${ladderSettings.map((name) => `${name} ${config[name]}`).join(', ')}.`,
   ]
 }

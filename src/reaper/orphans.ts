@@ -206,9 +206,11 @@ export const orphans = {
   ...ownedOrphans,
   ...webhookOrphans,
   'leader-hangs': {
-    comesAbout: 'The leader freezes, loses its network or dies in the middle of a sweep.',
+    comesAbout:
+      'The leader freezes, loses its network or dies in the middle of a sweep; or another transaction keeps its row locked.',
     found: 'Its lease runs out; candidates ask every leaderRenewMs.',
-    revived: 'Another process leads in a new term; the old one is refused.',
+    revived:
+      'Another process leads in a new term; the old one is refused. While the row is locked, every candidate sweeps.',
     bound: 'leaderLeaseMs + leaderRenewMs',
     duty: null,
     test: 'a frozen leader is replaced, and refused when it wakes',
