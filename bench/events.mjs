@@ -57,10 +57,10 @@ async function fill(count) {
 }
 
 async function drain() {
-  const { rows } = await client.query('select count(*)::int as live from holdfast.live_job')
+  const { rows } = await client.query('select (select count(*) from holdfast.ready)::int + (select count(*) from holdfast.running)::int as live')
   const startedMs = performance.now()
   const working = await hf.work()
-  while ((await client.query('select from holdfast.live_job limit 1')).rowCount > 0)
+  while ((await client.query('select from holdfast.ready union all select from holdfast.lease union all select from holdfast.waiting limit 1')).rowCount > 0)
     await new Promise((resolve) => setTimeout(resolve, 10))
   const rate = rows[0].live / ((performance.now() - startedMs) / 1000)
   await working.stop()

@@ -99,14 +99,14 @@ async function jobsUnderOne() {
 
 /** From "worker up" to "the database shows nothing of this kind left". */
 async function drain(kind) {
-  await client.query('vacuum analyze holdfast.live_job')
+  await client.query('vacuum analyze holdfast.ready')
   const startedMs = performance.now()
   const worker = await hf.work()
   await until(
-    async () => (await client.query('select from holdfast.live_job where kind = $1 limit 1', [kind])).rowCount === 0,
+    async () => (await client.query('select from holdfast.ready where kind = $1 union all select from holdfast.lease where kind = $1 limit 1', [kind])).rowCount === 0,
   )
   const rate = items / ((performance.now() - startedMs) / 1000)
-  await until(async () => (await client.query('select from holdfast.live_job limit 1')).rowCount === 0)
+  await until(async () => (await client.query('select from holdfast.ready union all select from holdfast.lease union all select from holdfast.waiting limit 1')).rowCount === 0)
   await worker.stop()
   return rate
 }

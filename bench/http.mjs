@@ -58,7 +58,7 @@ try {
   tell(`${rows} finished and as many waiting rows`)
   await sql.query(finished(rows))
   await sql.query(claimable(rows))
-  await sql.query('analyze holdfast.finished_job, holdfast.live_job')
+  await sql.query('analyze holdfast.job, holdfast.ready, holdfast.outcome')
   await byReads()
   show()
 } finally {
@@ -98,7 +98,7 @@ async function byHttp() {
 }
 
 async function empty() {
-  await sql.query('truncate holdfast.live_job, holdfast.job_payload, holdfast.event')
+  await sql.query('truncate holdfast.job, holdfast.ready, holdfast.lease, holdfast.job_payload, holdfast.event')
   await sql.query('checkpoint')
 }
 
@@ -130,9 +130,9 @@ async function byListeners() {
 async function byReads() {
   const client = createClient({ url, key })
   const [middle] = (
-    await sql.query('select id from holdfast.finished_job order by id offset $1 limit 1', [Math.floor(rows / 2)])
+    await sql.query('select job_id as id from holdfast.outcome order by job_id offset $1 limit 1', [Math.floor(rows / 2)])
   ).rows
-  const [waiting] = (await sql.query('select id from holdfast.live_job order by id limit 1')).rows
+  const [waiting] = (await sql.query('select job_id as id from holdfast.ready order by job_id limit 1')).rows
   let cursor
   await timed('first page, ms', async () => {
     cursor = (await client.listJobs({ query: { limit: 50 } })).data.next

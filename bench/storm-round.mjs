@@ -70,7 +70,7 @@ async function left(url) {
   const client = new pg.Client(url)
   await client.connect()
   const { rows } = await client.query(
-    'select state, is_part, crashes, count(*)::int from holdfast.live_job group by 1, 2, 3 order by 1, 2, 3',
+    'select state, is_part, crashes, count(*)::int from holdfast.job_status where finished_at is null group by 1, 2, 3 order by 1, 2, 3',
   )
   await client.end()
   return rows
@@ -81,16 +81,16 @@ async function judge(hf, id, items, { state, output }) {
   await client.connect()
   const one = async (text) => Object.values((await client.query(text, [id])).rows[0])[0]
   const mine =
-    'from holdfast.finished_job as item join holdfast.barrier on barrier.id = item.barrier_id where barrier.job_id = $1'
+    'from holdfast.outcome as ended join holdfast.job as item on item.id = ended.job_id join holdfast.barrier on barrier.id = item.barrier_id where barrier.job_id = $1'
   const events = (type) =>
     `select count(*)::int from holdfast.event where type = '${type}' and job_id in (select item.id ${mine})`
   const facts = [
     ['final state', state, 'succeeded'],
     ['sum of all results', output?.sum, (items * (items - 1)) / 2],
     ['joins', await one(`select count(*)::int from holdfast.event where type = 'job.joined' and job_id = $1`), 1],
-    ['items', await one(`select count(distinct item.position)::int ${mine} and item.state = 'succeeded'`), items],
+    ['items', await one(`select count(distinct item.position)::int ${mine} and ended.state = 'succeeded'`), items],
     ['items that ended', await one(events('job.finished')), items],
-    ['items alive', await one('select count(*)::int from holdfast.live_job where $1::uuid is not null'), 0],
+    ['items alive', await one('select count(*)::int from holdfast.job_status where finished_at is null and $1::uuid is not null'), 0],
     ['violations', JSON.stringify((await hf.audit()).violations), '[]'],
   ]
   const revived = await one(events('job.revived'))

@@ -4,6 +4,7 @@ import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { type Swept, sweepOf } from './crash/sweep.ts'
 import { expect, test, until } from './fixtures.ts'
 import type { Running } from './given.ts'
+import { makeWait, setCrashes, takeOut } from './places.ts'
 
 // Each class of the catalogue that concerns barriers. Where a process dies, a real one does.
 
@@ -14,7 +15,7 @@ test('a producer that died half-way adds no item twice and seals once', async ({
   const first = await startMember({ url, settings })
   const { id } = await hf.submit(kinds.fan, { items: 50, pauseAt: 35 } as never)
   await first.heard('the producer is half-way', (line) => line.paused !== undefined)
-  const added = 'select count(*)::int as n from holdfast.live_job where barrier_id is not null'
+  const added = 'select count(*)::int as n from holdfast.job_status where finished_at is null and barrier_id is not null'
   await until(async () => (await query(added))[0]?.n === 35, 'what it gave so far is there')
   const second = await startMember({ url, settings })
   for (const gate of ['produce', 'parts', 'first']) second.order({ open: gate })
@@ -30,7 +31,7 @@ test('a producer that died half-way adds no item twice and seals once', async ({
   ])
   expect(
     await query(
-      'select count(*)::int as n, count(distinct position)::int as places from holdfast.finished_job where is_part',
+      'select count(*)::int as n, count(distinct position)::int as places from holdfast.job_status where finished_at is not null and is_part',
     ),
   ).toEqual([{ n: 50, places: 50 }])
   expect((await hf.audit()).violations).toEqual([])
@@ -65,7 +66,9 @@ test('a drained barrier whose join never fired is joined', async ({ given, store
 test('items deleted under an open barrier count as failed', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 3, tolerate: { count: 2 } })
   const items = await claimItems({ given }, made)
-  await query('delete from holdfast.live_job where id = any($1)', [items.slice(0, 2).map(({ id }) => id)])
+  const lost = items.slice(0, 2).map(({ id }) => id)
+  await takeOut(query, lost)
+  await query('delete from holdfast.job where id = any($1)', [lost])
   expect(told(await sweepOf(store))).toEqual([])
   await finish(store, items.slice(2))
   expect(await hf.get(made.parent.id)).toMatchObject({ state: 'waiting' })
@@ -183,7 +186,7 @@ test('a stop that was interrupted is finished', async ({ given, store, hf, query
   const items = await claimItems({ given }, made)
   // by hand: as if its worker had died between the settle and the stop
   expect(await fail(store, items.slice(0, 1))).toMatchObject([{ stopped: [made.barrier.id] }])
-  expect(await query('select count(*)::int as n from holdfast.live_job where barrier_id is not null')).toEqual([
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null and barrier_id is not null')).toEqual([
     { n: 4 },
   ])
   expect(told(await sweepOf(store))).toEqual([
@@ -241,7 +244,7 @@ test('a waiting job that no barrier will join goes on', async ({ given, store, h
 test('an item that is quarantined counts as failed and fires the join', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 1, tolerate: { count: 1 } })
   const [item] = (await claimItems({ given }, made)) as [Running]
-  await query('update holdfast.live_job set crashes = 2 where id = $1', [item.id])
+  await setCrashes(query, 2, [item.id])
   await query(`update holdfast.session set ended_at = now(), ended_by = 'child exited' where id = $1`, [item.sessionId])
   const { quarantined } = await sweepOf(store)
   expect(quarantined).toMatchObject([{ id: item.id }])
@@ -254,8 +257,8 @@ test('an old row with a state that nobody knows crashes no sweep', async ({ give
   const made = await waiting({ given, store }, { items: 2, tolerate: { count: 1 } })
   const [one, two] = (await claimItems({ given }, made)) as [Running, Running]
   await finish(store, [one])
-  await query('alter table holdfast.finished_job drop constraint finished_job_state')
-  await query(`update holdfast.finished_job set state = 'exploded' where id = $1`, [one.id])
+  await query('alter table holdfast.outcome drop constraint outcome_state, disable trigger outcome_stands')
+  await query(`update holdfast.outcome set state = 'exploded' where job_id = $1`, [one.id])
   await query(`update holdfast.barrier set moved_at = now() - interval '1 min'`)
   expect((await sweepOf(store)).troubles).toEqual([])
   await finish(store, [two])
@@ -279,13 +282,11 @@ type Query = (text: string, values?: unknown[]) => Promise<unknown[]>
 /** Takes a join back by hand: as if the last settle had never counted. */
 async function unjoin(query: Query, parent: string, barrier: string): Promise<void> {
   await query('update holdfast.barrier set joined_at = null, succeeded = succeeded - 1 where id = $1', [barrier])
-  await makeWait(query, parent)
+  await waitAgain(query, parent)
 }
 
 /** Lets a job wait that was joined, as if the join had never reached it. */
-async function makeWait(query: Query, parent: string): Promise<void> {
-  await query('alter table holdfast.live_job disable trigger legal_moves')
-  await query(`update holdfast.live_job set state = 'waiting' where id = $1`, [parent])
-  await query('alter table holdfast.live_job enable trigger legal_moves')
+async function waitAgain(query: Query, parent: string): Promise<void> {
+  await makeWait(query, parent)
   await query(`delete from holdfast.event where type = 'job.joined' and job_id = $1`, [parent])
 }

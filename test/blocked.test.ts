@@ -16,7 +16,7 @@ async function startBlocked({ url, hf, query }: Pick<Fixtures, 'url' | 'hf' | 'q
   const blocker = handles[400]?.id as string
   await busy.told(({ started }) => started === blocker)
   const unstarted = async () => {
-    const rows = await query<{ id: string }>('select id from holdfast.live_job where session_id = $1', [busy.sessionId])
+    const rows = await query<{ id: string }>('select id from holdfast.job_status where finished_at is null and session_id = $1', [busy.sessionId])
     return rows.map(({ id }) => id).filter((id) => !startedBy(busy).has(id))
   }
   return { busy, handles, blocker, unstarted }
@@ -43,7 +43,7 @@ test('jobs that wait behind a handler that blocks its process are given back, an
   expect((await query(`select from holdfast.event where type = 'job.released'`)).length).toBeGreaterThan(0)
   const idle = await startWorker({ url, ...settings })
   await until(
-    async () => (await query(`select from holdfast.live_job where state = 'queued'`)).length === 0,
+    async () => (await query(`select from holdfast.job_status where finished_at is null and state = 'queued'`)).length === 0,
     'the other worker takes all of it',
     30_000,
   )
@@ -66,7 +66,7 @@ test('a worker that was blocked goes on with what is left, and starts nothing th
   const short = Array.from({ length: 400 }, () => ({ input: 0 as never }))
   const handles = await hf.submitMany(blocking, [...short, { input: 4_000 as never }, ...short])
   await until(
-    async () => (await query('select from holdfast.finished_job')).length === handles.length,
+    async () => (await query('select from holdfast.job_status where finished_at is not null')).length === handles.length,
     'all are done',
     60_000,
   )
@@ -89,7 +89,7 @@ test('a job that somebody holds locked keeps no other from being given back by a
   }, 'jobs wait behind the handler')
   const stranger = await pool.connect()
   await stranger.query('begin')
-  await stranger.query('select from holdfast.live_job where id = $1 for update', [first])
+  await stranger.query('select from holdfast.lease where job_ids @> array[$1::uuid] for update', [first])
   await until(async () => (await unstarted()).join() === first, 'all the others are given back', 60_000)
   await stranger.query('commit')
   stranger.release()

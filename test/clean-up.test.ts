@@ -57,7 +57,8 @@ test('the documented clean-up leaves nothing of the jobs that it deletes, and no
   await query(await documentedCleanUp())
   const left: Record<string, number> = {}
   for (const table of [
-    'finished_job',
+    'job',
+    'outcome',
     'job_key',
     'job_payload',
     'stage_output',

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { type Lender, makeLender } from '#holdfast/store/lend'
 import { expect, test, until } from './fixtures.ts'
 import { startWorker } from './processes/worker.ts'
+import { queuedCrowd } from './places.ts'
 
 const held = `select from pg_stat_activity where datname = current_database() and application_name = 'holdfast'`
 
@@ -25,12 +26,8 @@ test('an idle worker that leads comes down to three connections, and goes on fro
   const ledAtMs = performance.now()
   const isDown = async () => (await query(held)).length === 3 && performance.now() - ledAtMs > 12_000
   await until(isDown, 'three connections are left', 70_000)
-  const at = `now(), now(), 3, 2, 'queued', 'patient', 'default', 'default', 'null'`
-  const columns = 'id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, input'
-  const { rows } = await pool.query(
-    `insert into holdfast.live_job (${columns}) values (gen_random_uuid(), ${at}) returning id`,
-  )
-  await worker.told(({ started }) => started === rows[0].id)
+  const { rows } = await pool.query(`${queuedCrowd({ count: 1, kind: `'patient'` })} returning job_id`)
+  await worker.told(({ started }) => started === rows[0].job_id)
 }, 90_000)
 
 /** A lender over a pool that has one connection, which is lent already. */

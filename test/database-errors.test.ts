@@ -21,7 +21,7 @@ const test = base.extend<Named>({ database: async ({ url }, use) => use(new URL(
 const raise = (code: string, message: string) => `
   create function trouble() returns trigger language plpgsql as $$
     begin raise exception using errcode = '${code}', message = '${message}'; end $$;
-  create trigger trouble before insert on holdfast.live_job for each row execute function trouble()`
+  create trigger trouble before insert on holdfast.ready for each row execute function trouble()`
 
 test('a read-only database is told from one that is away', async ({ url, database, query }) => {
   await query(`alter database ${database} set default_transaction_read_only = on`)

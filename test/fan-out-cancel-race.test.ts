@@ -28,7 +28,7 @@ test('of two callers that cancel a fan-out at once, one is told that it did', as
   const made = await waiting({ given, store }, { items: 2 })
   const [item] = await claimItems({ given }, made)
   const settling = await transaction(url)
-  await settling.query('select from holdfast.live_job where id = $1 for update', [item?.id])
+  await settling.query('select from holdfast.lease where id = $1 for update', [item?.leaseId])
   // the first caller finds an item in the hands of a settle, skips it, and is about to commit
   const first = await transaction(url)
   const cancelled = await runnerIn(first).run(cancelJobs, { ids: [made.parent.id], tenant: null, reason: null })
@@ -43,7 +43,7 @@ test('of two callers that cancel a fan-out at once, one is told that it did', as
   expect(await second).toBe('move_illegal')
   await Promise.all([settling.end(), first.end()])
   await sweepOf(store)
-  expect(await query('select from holdfast.live_job')).toEqual([])
+  expect(await query('select from holdfast.job_status where finished_at is null')).toEqual([])
   expect(
     await query(`select from holdfast.event where type = 'job.cancelled' and job_id = $1`, [made.parent.id]),
   ).toHaveLength(1)
@@ -60,7 +60,7 @@ test('a cancel that finds its job ended by its own failure cancels nothing and s
   const made = await producing({ given, store }, { items: 2 })
   const failing = await transaction(url)
   const error = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
-  await runnerIn(failing).run(failJobs, { fences: [made.parent], sessionId: made.parent.sessionId, errors: [error] })
+  await runnerIn(failing).run(failJobs, { fences: [made.parent], errors: [error] })
   const cancel = hf.cancel(made.parent.id).then(
     () => 'told that it had cancelled it',
     (problem) => problem.code,
@@ -71,5 +71,5 @@ test('a cancel that finds its job ended by its own failure cancels nothing and s
   await failing.end()
   expect(await hf.get(made.parent.id)).toMatchObject({ state: 'failed' })
   await sweepOf(store)
-  expect(await query('select from holdfast.live_job')).toEqual([])
+  expect(await query('select from holdfast.job_status where finished_at is null')).toEqual([])
 })

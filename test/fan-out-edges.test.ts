@@ -173,7 +173,7 @@ test('a stop that comes late cancels nothing of a fan-out that was redone', asyn
   await hf.redo(made.parent.id)
   expect(await store.run(stopBarriers, { ids: [made.barrier.id], reason: 'late' })).toEqual([])
   expect((await hf.items(made.parent.id)).map(({ state }) => state)).toEqual(['queued', 'queued', 'queued'])
-  expect(await query('select 1 from holdfast.live_job')).toHaveLength(4)
+  expect(await query('select 1 from holdfast.job_status where finished_at is null')).toHaveLength(4)
 })
 
 test('a sweep that found a fan-out abandoned cancels nothing of it once its parent is redone', async ({
@@ -253,7 +253,7 @@ test('the items of an urgent job are as urgent', async ({ open, query }) => {
   const hf = await open({ jobs: [kind] })
   await hf.work()
   await (await hf.submit(kind, null, { priority: 1 })).result()
-  expect(await query('select distinct priority from holdfast.finished_job')).toEqual([{ priority: 1 }])
+  expect(await query('select distinct priority from holdfast.job_status where finished_at is not null')).toEqual([{ priority: 1 }])
 })
 
 test('a fan-out that has failed by its count stops its producer', async ({ open }) => {
@@ -305,7 +305,8 @@ test.for(['finish', 'fail', 'quarantine'] as const)(
     if (how === 'finish') await finish(store, claimed)
     if (how === 'fail') await fail(store, claimed)
     if (how === 'quarantine') {
-      await query(`update holdfast.live_job set crash_budget = 1, deadline_at = now() - interval '1 s' where is_part`)
+      await query('update holdfast.job set crash_budget = 1 where is_part')
+      await query(`update holdfast.lease set deadline_at = now() - interval '1 s'`)
       await sweepOf(
         store,
         duties.filter(({ name }) => name === 'reviveHung'),

@@ -78,7 +78,7 @@ test.for<[what: string, stage: object, says: RegExp]>([
   const handle = await hf.submit(bad, null)
   await expect(handle.result()).rejects.toMatchObject({ code: 'job_failed', message: expect.stringMatching(says) })
   expect(await hf.get(handle.id)).toMatchObject({ attempt: 1, error: { code: 'item_invalid' } })
-  expect(await query('select from holdfast.live_job')).toEqual([])
+  expect(await query('select from holdfast.job_status where finished_at is null')).toEqual([])
 })
 
 test('a bad item after good ones fails the parent, and the good ones are cancelled', async ({ open, query }) => {
@@ -96,8 +96,8 @@ test('a bad item after good ones fails the parent, and the good ones are cancell
   await hf.work()
   const handle = await hf.submit(bad, null)
   await expect(handle.result()).rejects.toThrow(/Item 30 of stage all/)
-  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'the sweep cancels the items')
-  expect(await query('select state, count(*)::int as n from holdfast.finished_job where is_part group by 1')).toEqual([
+  await until(async () => (await query('select from holdfast.job_status where finished_at is null')).length === 0, 'the sweep cancels the items')
+  expect(await query('select state, count(*)::int as n from holdfast.job_status where finished_at is not null and is_part group by 1')).toEqual([
     { state: 'cancelled', n: 30 },
   ])
 })

@@ -88,7 +88,7 @@ test('a fan-out of a thousand items runs each of them once, and its results come
     output: { summary: { total: 1_000, succeeded: 1_000 }, doubled: numbers(1_000).map((n) => 2 * n) },
   })
   expect(
-    await query(`select count(*)::int as n, max(attempt) as attempt from holdfast.finished_job where is_part`),
+    await query(`select count(*)::int as n, max(attempt) as attempt from holdfast.job_status where finished_at is not null and is_part`),
   ).toEqual([{ n: 1_000, attempt: 1 }])
   expect(
     await query(`select count(*)::int as n from holdfast.event where type = 'job.joined' and job_id = $1`, [handle.id]),
@@ -410,7 +410,7 @@ test('one failed item too many cancels the queued items at once and aborts the r
   await until(() => signal.aborted, 'the running item is aborted')
   expect(signal.reason).toMatchObject({ reason: 'cancelled' })
   expect(
-    await query('select state, count(*)::int as n from holdfast.finished_job where is_part group by 1 order by 1'),
+    await query('select state, count(*)::int as n from holdfast.job_status where finished_at is not null and is_part group by 1 order by 1'),
   ).toEqual([
     { state: 'cancelled', n: 49 },
     { state: 'failed', n: 1 },

@@ -1,18 +1,19 @@
 import { defineJob } from 'holdfast'
 import { readConfig } from '#holdfast/config/config'
-import type { Fence, JobId } from '#holdfast/job/id'
+import type { HeldFence, JobId } from '#holdfast/job/id'
 import type { FinalState } from '#holdfast/job/machine'
 import { advanceJobs, failJobs, failOptional, finishJobs } from '#holdfast/settle/settle.sql'
 import type { Store } from '#holdfast/store/store'
 import { prepare, type SubmitOptions } from '#holdfast/submit/prepare'
 import { cancelJobs, submitJobs } from '#holdfast/submit/submit.sql'
+import { heldFenceOf } from '#holdfast/worker/attempt'
 import { claimJobs, claimSuspects } from '#holdfast/worker/claim.sql'
 import { type ClaimedRow, rowsOf } from '#holdfast/worker/lot'
 import { openSession } from '#holdfast/worker/session.sql'
+import { queueAgain } from './places.ts'
 
 /** A running attempt: its fence, and what surrounds it. */
-export interface Running extends Fence {
-  readonly sessionId: number
+export interface Running extends HeldFence {
   readonly queue: string
 }
 
@@ -84,13 +85,13 @@ export function makeGiven(store: Store, query: Query): Given {
       const session = sessionId ?? (await given.session())
       const [row] = await given.claim({ sessionId: session, queue, kind: how.kind ?? 'sample' })
       if (row?.id !== id) throw new Error('Another job was claimed than the one that was made.')
-      return { id, queue, attempt: row.attempt, sessionId: session }
+      return { ...heldFenceOf(row), queue }
     },
 
     async atSecondStage(how = {}) {
       const running = await given.running(how)
-      const { id, queue, sessionId } = running
-      await store.run(advanceJobs, { fences: [running], sessionId, outputs: ['"first"'], stageNames: ['one'] })
+      const { id, queue } = running
+      await store.run(advanceJobs, { fences: [running], outputs: ['"first"'], stageNames: ['one'] })
       return { id, queue }
     },
 
@@ -110,12 +111,7 @@ export function makeGiven(store: Store, query: Query): Given {
     async attemptThatWasLost(how = {}) {
       const running = await given.running(how)
       await query(`update holdfast.session set ended_at = now(), ended_by = 'test' where id = $1`, [running.sessionId])
-      await query(
-        `update holdfast.live_job
-        set state = 'queued', session_id = null, deadline_at = null, crashes = crashes + 1
-        where id = $1`,
-        [running.id],
-      )
+      await queueAgain(query, [running.id], { crashes: 1 })
       return running
     },
 
@@ -140,11 +136,10 @@ export function makeGiven(store: Store, query: Query): Given {
 }
 
 async function endAs(store: Store, state: FinalState, running: Running): Promise<void> {
-  const { sessionId } = running
   const fences = [running]
   if (state === 'succeeded')
-    await store.run(finishJobs, { fences, sessionId, outputs: ['"done"'], stageNames: ['one'] })
-  if (state === 'failed') await store.run(failJobs, { fences, sessionId, errors: [anError] })
-  if (state === 'partial') await store.run(failOptional, { fences, sessionId, errors: [anError] })
+    await store.run(finishJobs, { fences, outputs: ['"done"'], stageNames: ['one'] })
+  if (state === 'failed') await store.run(failJobs, { fences, errors: [anError] })
+  if (state === 'partial') await store.run(failOptional, { fences, errors: [anError] })
   if (state === 'cancelled') await store.run(cancelJobs, { ids: [running.id], tenant: null, reason: null })
 }

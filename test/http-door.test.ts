@@ -76,7 +76,7 @@ test('without a key nobody gets in, and nothing is done for them', async ({ open
   for (const open of ['/livez', '/readyz', '/docs', '/openapi.json', '/'])
     expect([open, (await call(open)).status]).toEqual([open, 200])
   expect((await call('/metrics')).status).toBe(401)
-  expect(await query('select count(*)::int as count from holdfast.live_job')).toEqual([{ count: 0 }])
+  expect(await query('select count(*)::int as count from holdfast.job_status where finished_at is null')).toEqual([{ count: 0 }])
 })
 
 test('a key does what its scopes say and no more, and is useless once revoked or expired', async ({

@@ -124,7 +124,7 @@ test('the same Idempotency-Key and body give the same answer, and another body i
     const refused = await post('/v1/jobs', other, key)
     expect([refused.status, (await problem(refused)).code]).toEqual([422, 'key_conflict'])
   }
-  expect(await query('select count(*)::int as count from holdfast.live_job')).toEqual([{ count: 1 }])
+  expect(await query('select count(*)::int as count from holdfast.job_status where finished_at is null')).toEqual([{ count: 1 }])
 })
 
 test('many jobs are submitted all or none, and a repeated batch gives the same jobs', async ({
@@ -149,7 +149,7 @@ test('many jobs are submitted all or none, and a repeated batch gives the same j
     expect((await post('/v1/jobs/batch', { jobs: other }, key)).status).toBe(422)
   const bad = await post('/v1/jobs/batch', { jobs: [jobs[0], { kind: 'greet', input: { name: 1 } }] })
   expect([bad.status, (await problem(bad)).code]).toEqual([422, 'input_invalid'])
-  expect(await query('select count(*)::int as count from holdfast.live_job')).toEqual([{ count: 3 }])
+  expect(await query('select count(*)::int as count from holdfast.job_status where finished_at is null')).toEqual([{ count: 3 }])
 })
 
 test('a submit for a kind that nobody knows says which there are', async ({ open, serve }) => {

@@ -18,7 +18,7 @@ async function strangerHolds(pool: pg.Pool, text: string, values: unknown[] = []
   }
 }
 
-const lockJobs = 'select from holdfast.live_job where id = any($1) for update'
+const lockJobs = 'select from holdfast.lease where job_ids && $1::uuid[] for update'
 
 test('a row that a stranger holds keeps no other outcome from being settled, and is settled when it is free', async ({
   open,
@@ -120,10 +120,10 @@ test('an outcome that takes the database too long fails with the reason, and its
 }) => {
   await query(`create function slow() returns trigger language plpgsql as $$
     begin
-      if new.kind = 'slow' and new.state = 'succeeded' then perform pg_sleep(60); end if;
+      if (select kind from holdfast.job where id = new.job_id) = 'slow' and new.state = 'succeeded' then perform pg_sleep(60); end if;
       return new;
     end $$`)
-  await query('create trigger slow before insert on holdfast.finished_job for each row execute function slow()')
+  await query('create trigger slow before insert on holdfast.outcome for each row execute function slow()')
   const held = gate()
   let started = 0
   const run = async () => {
@@ -141,13 +141,13 @@ test('an outcome that takes the database too long fails with the reason, and its
   await hf.work()
   await until(() => started === 20, 'all run')
   held.open()
-  const finished = `select from holdfast.finished_job where kind = 'plain' and state = 'succeeded'`
+  const finished = `select from holdfast.job_status where finished_at is not null and kind = 'plain' and state = 'succeeded'`
   await until(async () => (await query(finished)).length === good.length, 'the neighbors are settled', 20_000)
   const ended = await until(
     async () =>
       (
         await query(
-          `select state, attempt, failures, error->>'message' as why from holdfast.finished_job where kind = 'slow'`,
+          `select state, attempt, failures, error->>'message' as why from holdfast.job_status where finished_at is not null and kind = 'slow'`,
         )
       )[0],
     'the slow one has failed',

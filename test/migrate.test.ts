@@ -1,7 +1,6 @@
 import { connect, migrate } from 'holdfast'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
-import { finalStates, legalPairs, liveStates } from '#holdfast/job/machine'
 import { knownMigrations } from '#holdfast/store/migrate'
 import { expect, newDatabase, test } from './fixtures.ts'
 
@@ -69,10 +68,10 @@ test('a migration whose file was changed after it was applied is refused', async
 test('a migration that fails leaves nothing behind and says why, and the next one can go on', async () => {
   const { url, query } = await emptyDatabase()
   await query('create schema holdfast')
-  await query('create table holdfast.finished_job (in_the_way int)')
-  await expect(migrate(url)).rejects.toThrow(/finished_job/)
-  expect(await query(`select to_regclass('holdfast.live_job') as live`)).toEqual([{ live: null }])
-  await query('drop table holdfast.finished_job')
+  await query('create table holdfast.outcome (in_the_way int)')
+  await expect(migrate(url)).rejects.toThrow(/outcome/)
+  expect(await query(`select to_regclass('holdfast.ready') as live`)).toEqual([{ live: null }])
+  await query('drop table holdfast.outcome')
   expect(await migrate(url)).toHaveLength((await knownMigrations()).length)
 })
 
@@ -83,51 +82,27 @@ test('connecting with migrate brings the schema first', async () => {
   await hf.close()
 })
 
-test('the guards in the database are those that the machine declares: every pair of live states, tried by hand', async ({
-  given,
-  query,
-}) => {
-  const session = await given.session()
-  const leases = (state: string) =>
-    state === 'running' ? `${session}, deadline_at = now()` : 'null, deadline_at = null'
-  const legal = new Set([
-    ...legalPairs().map(([from, to]) => `${from}>${to}`),
-    ...liveStates.map((state) => `${state}>${state}`),
-  ])
-  for (const from of liveStates) {
-    for (const to of [...liveStates, ...finalStates, 'gone']) {
-      const { id } = await given.queued()
-      await query('alter table holdfast.live_job disable trigger legal_moves')
-      await query(`update holdfast.live_job set state = '${from}', session_id = ${leases(from)} where id = $1`, [id])
-      await query('alter table holdfast.live_job enable trigger legal_moves')
-      const moved = await query(
-        `update holdfast.live_job set state = '${to}', session_id = ${leases(to)} where id = $1`,
-        [id],
-      ).then(
-        () => true,
-        (error) => (error.code === '23514' ? false : Promise.reject(error)),
-      )
-      expect(moved, `${from} → ${to}`).toBe(legal.has(`${from}>${to}`) && liveStates.some((live) => live === to))
-    }
-  }
-})
-
 test('the database refuses by itself what the law forbids', async ({ given, query }) => {
   const running = await given.running()
+  const other = await given.running()
   const { id: queued } = await given.queued()
   const { id: finished } = await given.finished()
+  await query(`update holdfast.ready set attempt = 2 where job_id = $1`, [queued])
   const illegal = [
-    [`update holdfast.live_job set attempt = attempt - 1 where id = $1`, running.id],
-    [`update holdfast.live_job set state = 'waiting' where id = $1`, queued],
-    [`update holdfast.live_job set session_id = null where id = $1`, running.id],
-    [`update holdfast.live_job set deadline_at = null where id = $1`, running.id],
+    [`update holdfast.ready set attempt = attempt - 1 where job_id = $1`, queued],
+    [`update holdfast.ready set job_id = gen_random_uuid() where job_id = $1`, queued],
+    [`update holdfast.lease set done = '' where job_ids @> array[$1::uuid]`, running.id],
+    [`update holdfast.lease set done = '11' where job_ids @> array[$1::uuid]`, running.id],
+    [`update holdfast.outcome set state = 'failed' where job_id = $1`, finished],
+    [`update holdfast.outcome set attempt = 9 where job_id = $1`, finished],
     [
-      `update holdfast.live_job set state = 'succeeded', session_id = null, deadline_at = null where id = $1`,
-      running.id,
+      `insert into holdfast.outcome (job_id, finished_at, attempt, stage, failures, crashes, is_flawed, state) values ($1, now(), 1, 0, 0, 0, false, 'queued')`,
+      queued,
     ],
-    [`update holdfast.finished_job set state = 'queued' where id = $1`, finished],
-    [`update holdfast.live_job set priority = 9 where id = $1`, queued],
+    [`update holdfast.job set priority = 9 where id = $1`, queued],
   ]
+  await query(`update holdfast.lease set done = '1' where job_ids @> array[$1::uuid]`, [other.id])
+  await expect(query(`update holdfast.lease set done = '0' where job_ids @> array[$1::uuid]`, [other.id])).rejects.toMatchObject({ code: '23514' })
   for (const [text, id] of illegal)
     await expect(query(text as string, [id]), text).rejects.toMatchObject({ code: '23514' })
 })

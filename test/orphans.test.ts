@@ -192,7 +192,7 @@ test('a settle whose connection breaks is tried again until it is answered', asy
   await query(`
     create function holdfast.wait_for_test() returns trigger language plpgsql as $$
     begin perform pg_advisory_xact_lock(4711); return new; end $$;
-    create trigger wait_for_test before insert on holdfast.finished_job for each row execute function holdfast.wait_for_test()`)
+    create trigger wait_for_test before insert on holdfast.outcome for each row execute function holdfast.wait_for_test()`)
   const holder = await pool.connect()
   await holder.query('select pg_advisory_lock(4711)')
   const worker = await startMember({ url, settings: swift })

@@ -4,6 +4,7 @@ import { memberKinds as kinds, type Member, startMember, swift } from './crash/m
 import { newFolder, pidsOf, query as queryOnce, stopLater } from './embedded/given.ts'
 import { expect, test, until } from './fixtures.ts'
 import { makeWire } from './wire.ts'
+import { setCrashes } from './places.ts'
 
 const started = (members: Member[]) => members.reduce((sum, member) => sum + member.started().length, 0)
 const isLong = `select bool_and(heartbeat_at < now() - interval '4 s') as is_long from holdfast.session where ended_at is null`
@@ -28,11 +29,11 @@ test("outages of the database that outlast every lease are nobody's crash", { ti
     wire.reconnect()
   }
   await until(() => started(workers) >= 4 * jobs.length, 'all jobs run again', 30_000)
-  expect(await query('select max(crashes) as crashes, count(*)::int as jobs from holdfast.live_job')).toEqual([
+  expect(await query('select max(crashes) as crashes, count(*)::int as jobs from holdfast.job_status where finished_at is null')).toEqual([
     { crashes: 0, jobs: jobs.length },
   ])
   for (const worker of workers) worker.order({ open: 'all' })
-  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'all jobs end')
+  await until(async () => (await query('select from holdfast.job_status where finished_at is null')).length === 0, 'all jobs end')
   expect(await query(`select from holdfast.event where type in ('job.revived', 'job.quarantined')`)).toEqual([])
 })
 
@@ -58,7 +59,7 @@ test("a lease that ran out while the server itself was away is nobody's crash", 
   await until(async () => (await sweeps()) > 3, 'some sweeps have looked at it')
   await worker.kill('SIGCONT')
   await until(() => worker.started().length === 2, 'the job runs again')
-  expect(await queryOnce(url, 'select crashes, attempt from holdfast.live_job')).toEqual([{ crashes: 0, attempt: 2 }])
+  expect(await queryOnce(url, 'select crashes, attempt from holdfast.job_status where finished_at is null')).toEqual([{ crashes: 0, attempt: 2 }])
 })
 
 test('a worker that was cut off and comes back takes the crashes of its jobs back', { timeout: 90_000 }, async ({
@@ -97,7 +98,7 @@ test('a job on its last life whose worker may still come back is not quarantined
 }) => {
   const wire = await makeWire(url)
   const { id } = await hf.submit(kinds.hold, null)
-  await query('update holdfast.live_job set crashes = 2')
+  await setCrashes(query, 2)
   const settings = { ...swift, leaseMs: 4_000 }
   const worker = await startMember({ url: wire.url, settings })
   await worker.heard('the job runs', (line) => line.started !== undefined)
@@ -113,7 +114,7 @@ test('a job on its last life whose worker never comes back is quarantined two le
   timeout: 60_000,
 }, async ({ url, hf, query }) => {
   const { id } = await hf.submit(kinds.hold, null)
-  await query('update holdfast.live_job set crashes = 2')
+  await setCrashes(query, 2)
   const settings = { ...swift, pooled: true }
   const victim = await startMember({ url, settings })
   await victim.heard('the job runs', (line) => line.started !== undefined)

@@ -4,6 +4,7 @@ import { ladder } from '#holdfast/reaper/bound'
 import { recordRefusals } from '#holdfast/settle/settle.sql'
 import { swift } from './crash/member.ts'
 import { expect, gate, test, until } from './fixtures.ts'
+import { makeWait, queuedCrowd } from './places.ts'
 
 const nobody = '01890a5d-ac96-774b-bcce-b302099a8057'
 
@@ -37,9 +38,8 @@ test('a queue tells what is due, scheduled, running and waiting in it, and who s
   await given.queued({ queue: 'mixed', delayMs: 60_000 })
   await given.running({ queue: 'mixed', kind: 'third', tenant: 'acme' })
   const waiting = await given.queued({ queue: 'mixed' })
-  await query(`alter table holdfast.live_job disable trigger legal_moves`)
-  await query(`update holdfast.live_job set state = 'waiting' where id = $1`, [waiting.id])
-  await query(`update holdfast.live_job set run_at = run_at - interval '1 h' where kind = 'other'`)
+  await makeWait(query, waiting.id)
+  await query(`update holdfast.ready set run_at = run_at - interval '1 h' where kind = 'other'`)
   await hf.pauseQueue('mixed')
   await hf.pauseQueue('idle')
   await hf.resumeQueue('idle')
@@ -86,10 +86,9 @@ test('a queue that only another tenant uses is not shown to a tenant', async ({ 
 })
 
 test('a queue with more jobs than are counted says so', async ({ hf, query }) => {
-  await query(`
-    insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant)
-    select gen_random_uuid(), now() - n % 1000 * interval '1 ms', now(), 3, 2, 'queued', 'bulk-' || n % 2, 'bulk', 'default'
-    from generate_series(1, 120000) as n`)
+  await query(
+    queuedCrowd({ count: 120_000, kind: `'bulk-' || n % 2`, queue: `'bulk'`, runAt: `now() - n % 1000 * interval '1 ms'` }),
+  )
   const startedMs = performance.now()
   const [bulk] = await hf.queues()
   console.log(`120,000 jobs counted in ${Math.round(performance.now() - startedMs)} ms`)

@@ -9,12 +9,13 @@ import { sweepOf } from './crash/sweep.ts'
 
 import { expect, gate, test, until } from './fixtures.ts'
 import { makeWire } from './wire.ts'
+import { heldCrowd } from './places.ts'
 
 /** Makes every write about this job fail in this database. */
 const poison = (id: string) => `
   create or replace function holdfast.refuse_poison() returns trigger language plpgsql as $$
   begin raise exception 'poison'; end $$;
-  create trigger poison before update or delete on holdfast.live_job for each row when (old.id = '${id}')
+  create trigger poison before update or delete on holdfast.lease for each row when ('${id}' = any(old.job_ids))
   execute function holdfast.refuse_poison()`
 
 interface Told {
@@ -42,7 +43,7 @@ test('claim, death, reaping, second claim: attempt 2, and the late settle of the
   expect(revived).toMatchObject([{ id: first.id, attempt: 1, orphan: 'running-dead-session' }])
   const sessionId = await given.session()
   expect(await given.claim({ sessionId, queue: first.queue })).toMatchObject([{ id: first.id, attempt: 2 }])
-  const late = { fences: [first], sessionId: first.sessionId, outputs: ['"late"'], stageNames: ['one'] }
+  const late = { fences: [first], outputs: ['"late"'], stageNames: ['one'] }
   expect(await store.run(finishJobs, late)).toMatchObject([{ count: 0, places: null }])
   expect(await hf.get(first.id)).toMatchObject({ state: 'running', attempt: 2, sessionId, outputs: {} })
 })
@@ -55,8 +56,8 @@ test('fresh rows are never touched', async ({ given, store, query }) => {
   await given.finished('failed')
   const everything = () =>
     query(`
-      select (select json_agg(job order by id) from holdfast.live_job as job) as live,
-        (select json_agg(job order by id) from holdfast.finished_job as job) as finished,
+      select (select json_agg(job order by id) from holdfast.job_status as job where job.finished_at is null) as live,
+        (select json_agg(job order by id) from holdfast.job_status as job where job.finished_at is not null) as finished,
         (select json_agg(session order by id) from holdfast.session) as sessions,
         (select count(*) from holdfast.event) as events`)
   const before = await everything()
@@ -85,14 +86,10 @@ test('one bad row does not block the others', async ({ given, store, query, hf }
 test('a whole batch of bad rows does not hide the orphans behind it', async ({ given, store, query, hf }) => {
   const first = await given.attemptOfDeadSession()
   // the same dead session holds a batch of rows that cannot be moved; the orphan of a later session stands behind them
-  await query(
-    `insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, attempt, session_id, deadline_at)
-    select gen_random_uuid(), now(), now(), 3, 2, 'running', 'bad', 'bad', 'default', 1, $1, now() from generate_series(1, 500)`,
-    [first.sessionId],
-  )
+  await query(heldCrowd({ count: 500, kind: `'bad'`, queue: `'bad'`, sessionId: String(first.sessionId) }))
   await query(`
     create function holdfast.poison() returns trigger language plpgsql as $$ begin raise exception 'poison'; end $$;
-    create trigger poison before update on holdfast.live_job for each row when (old.kind = 'bad') execute function holdfast.poison()`)
+    create trigger poison before update or delete on holdfast.lease for each row when (old.kind = 'bad') execute function holdfast.poison()`)
   const behind = await given.attemptOfDeadSession()
   const ours = makeDuties()
   await sweepOf(store, ours)
@@ -134,8 +131,8 @@ test('a broken connection is the trouble of a duty, and no row is blamed for it'
   await query(`
     create function holdfast.wait_for_test() returns trigger language plpgsql as $$
     begin perform pg_advisory_xact_lock(4711); return new; end $$;
-    create trigger wait_for_test before update on holdfast.live_job for each row
-    when (old.state = 'running') execute function holdfast.wait_for_test()`)
+    create trigger wait_for_test before insert on holdfast.ready for each row
+    when (new.crashes > 0) execute function holdfast.wait_for_test()`)
   const all = await Promise.all([1, 2, 3].map(() => given.attemptOfDeadSession()))
   const holder = await pool.connect()
   await holder.query('select pg_advisory_lock(4711)')
@@ -165,7 +162,7 @@ test('however many leaders sweep at once, each orphan is moved once', async ({ g
   const sweeps = await Promise.all(Array.from({ length: 5 }, () => sweepOf(store)))
   expect(sweeps.flatMap(({ revived }) => revived)).toHaveLength(40)
   expect(sweeps.flatMap(({ failed }) => failed)).toEqual([])
-  expect(await query(`select distinct crashes, state, attempt from holdfast.live_job`)).toEqual([
+  expect(await query(`select distinct crashes, state, attempt from holdfast.job_status where finished_at is null`)).toEqual([
     { crashes: 1, state: 'queued', attempt: 1 },
   ])
   const [told] = await query(
@@ -213,7 +210,7 @@ test('a connection that the caller brings is never swapped for another', async (
   const pid = await backend()
   await client.query('begin')
   expect((await sweepOf(runnerIn(client))).revived).toMatchObject([{ id: orphan.id }])
-  const inside = await client.query('select state from holdfast.live_job where id = $1', [orphan.id])
+  const inside = await client.query('select state from holdfast.job_status where id = $1', [orphan.id])
   expect(inside.rows).toEqual([{ state: 'queued' }])
   expect((await hf.get(orphan.id))?.state).toBe('running')
   await client.query('rollback')

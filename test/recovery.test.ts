@@ -219,10 +219,10 @@ test('after a restart of Postgres no living session is taken for dead', { timeou
   await worker.kill('SIGCONT')
   for (const name of ['all', 'late']) worker.order({ open: name })
   await until(
-    async () => (await queryOnce(url, `select state from holdfast.job where id = '${id}'`))[0]?.state === 'succeeded',
+    async () => (await queryOnce(url, `select state from holdfast.job_status where id = '${id}'`))[0]?.state === 'succeeded',
     'the job ends',
   )
-  expect(await queryOnce(url, `select attempt, crashes from holdfast.job where id = '${id}'`)).toEqual([
+  expect(await queryOnce(url, `select attempt, crashes from holdfast.job_status where id = '${id}'`)).toEqual([
     { attempt: 1, crashes: 0 },
   ])
 })

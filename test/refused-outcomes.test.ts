@@ -4,7 +4,7 @@ import { expect, test, until } from './fixtures.ts'
 type Query = <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
 
 /** Makes the database refuse what a stranger's trigger speaks against; answers how to remove it. */
-async function refuse(query: Query, when: string, on: string, table = 'finished_job'): Promise<() => Promise<unknown>> {
+async function refuse(query: Query, when: string, on: string, table = 'outcome'): Promise<() => Promise<unknown>> {
   await query(`create function refused() returns trigger language plpgsql as $$
     begin
       if ${when} then raise exception 'planted'; end if;
@@ -13,6 +13,8 @@ async function refuse(query: Query, when: string, on: string, table = 'finished_
   await query(`create trigger refused before ${on} on holdfast.${table} for each row execute function refused()`)
   return () => query(`drop trigger refused on holdfast.${table}`)
 }
+
+const isBad = `(select kind from holdfast.job where id = new.job_id) = 'bad'`
 
 /** Two kinds that note their runs. */
 function kinds() {
@@ -41,7 +43,7 @@ test('an outcome that the database refuses fails with the reason, is counted, an
   query,
 }) => {
   const { runs, bad, good } = kinds()
-  await refuse(query, `new.kind = 'bad' and new.state = 'succeeded'`, 'insert')
+  await refuse(query, `${isBad} and new.state = 'succeeded'`, 'insert')
   const hf = await open({ jobs: [bad, good] })
   await hf.work()
   const { id } = await hf.submit(bad, null)
@@ -61,7 +63,7 @@ test('a job whose every ending is refused waits with its outcome, is not run aga
   query,
 }) => {
   const { runs, bad, good } = kinds()
-  const allow = await refuse(query, `new.kind = 'bad'`, 'insert')
+  const allow = await refuse(query, isBad, 'insert')
   const hf = await open({ jobs: [bad, good], heartbeatMs: 100 })
   await hf.work()
   const { id } = await hf.submit(bad, null)
@@ -90,7 +92,7 @@ test('a job whose every ending is refused waits with its outcome, is not run aga
 
 test('a repair writes a parked outcome at once', async ({ open, query }) => {
   const { bad } = kinds()
-  const allow = await refuse(query, `new.kind = 'bad'`, 'insert')
+  const allow = await refuse(query, isBad, 'insert')
   const hf = await open({ jobs: [bad] })
   const working = await hf.work()
   const { id } = await hf.submit(bad, null)
@@ -111,11 +113,14 @@ test('an ending takes the place of a twin that half a restore left among the fin
   const hf = await open({ jobs: [bad] })
   const { id } = await hf.submit(bad, null)
   const twin = await given.finished('failed')
-  await query('update holdfast.finished_job set id = $1 where id = $2', [id, twin.id])
+  await query('alter table holdfast.outcome disable trigger outcome_stands')
+  await query('update holdfast.outcome set job_id = $1 where job_id = $2', [id, twin.id])
+  await query('delete from holdfast.job where id = $1', [twin.id])
+  await query('alter table holdfast.outcome enable trigger outcome_stands')
   await hf.work()
-  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'the live one has ended')
+  await until(async () => (await query('select from holdfast.job_status where finished_at is null')).length === 0, 'the live one has ended')
   expect(await hf.get(id)).toMatchObject({ state: 'succeeded', outputs: { run: 'bad' } })
-  expect(await query('select from holdfast.finished_job')).toHaveLength(1)
+  expect(await query('select from holdfast.job_status where finished_at is not null')).toHaveLength(1)
   await store.close()
 })
 
@@ -125,7 +130,7 @@ test('a job that the database lets nobody change stays with its worker, runs onc
 }) => {
   const { runs, bad, good } = kinds()
   const hf = await open({ jobs: [bad, good], heartbeatMs: 100 })
-  const allow = await refuse(query, `old.kind = 'bad' and old.state = 'running'`, 'update or delete', 'live_job')
+  const allow = await refuse(query, `old.kind = 'bad'`, 'update or delete', 'lease')
   await hf.work()
   const { id } = await hf.submit(bad, null)
   await until(() => runs.includes('bad'), 'it runs')
@@ -133,7 +138,7 @@ test('a job that the database lets nobody change stays with its worker, runs onc
   await goodOnesEnd(hf, good)
   expect(await hf.get(id)).toMatchObject({ state: 'running', attempt: 1 })
   await allow()
-  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'it has ended', 60_000)
+  await until(async () => (await query('select from holdfast.job_status where finished_at is null')).length === 0, 'it has ended', 60_000)
   expect(await hf.get(id)).toMatchObject({ state: 'succeeded' })
   expect(runs.filter((kind) => kind === 'bad')).toHaveLength(1)
 }, 90_000)

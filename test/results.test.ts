@@ -39,7 +39,7 @@ test('waits that get no answer from the database take no connection from submits
   )
   const stranger = new pg.Client(url)
   await stranger.connect()
-  await stranger.query('begin; lock table holdfast.finished_job in access exclusive mode')
+  await stranger.query('begin; lock table holdfast.outcome in access exclusive mode')
   const results = Promise.allSettled(handles.map((handle) => handle.result()))
   const isBlocked = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
   await until(async () => (await query(isBlocked)).length > 0, 'a look waits')
@@ -94,7 +94,7 @@ test('results that are too large to travel together come one after the other', {
     Array.from({ length: 12 }, () => ({ input: null })),
   )
   await hf.work()
-  await until(async () => (await query('select from holdfast.finished_job')).length === 12, 'all have ended', 50_000)
+  await until(async () => (await query('select from holdfast.job_status where finished_at is not null')).length === 12, 'all have ended', 50_000)
   const ended = await Promise.all(handles.map((handle) => handle.result()))
   expect(ended.map(({ output }) => (output as number[]).length)).toEqual(handles.map(() => 50_000))
 })

@@ -71,7 +71,9 @@ test('what a late claim took in a worker’s name is given back with the next he
   const handle = await hf.submit(plain, null)
   // as if a claim that the worker had given up were carried out only now
   await query(
-    `update holdfast.live_job set state = 'running', attempt = 1, session_id = $1, deadline_at = now() + interval '1 hour' where id = $2`,
+    `with taken as (delete from holdfast.ready where job_id = $2 returning *)
+    insert into holdfast.lease (session_id, deadline_at, due_at, low_id, high_id, stage, kind, queue, tenant, done, job_ids)
+    select $1, now() + interval '1 hour', now(), job_id, job_id, stage, kind, queue, tenant, '0', array[job_id] from taken`,
     [working.sessionId(), handle.id],
   )
   await hf.resumeQueue('default')

@@ -8,10 +8,10 @@ const turnstile = 4_711
 const holdClaims = `
   create function public.hold_claim() returns trigger language plpgsql as $$
   begin
-    if new.state = 'running' then perform pg_advisory_xact_lock_shared(${turnstile}); end if;
+    perform pg_advisory_xact_lock_shared(${turnstile});
     return new;
   end $$;
-  create trigger hold_claim before update on holdfast.live_job for each row execute function public.hold_claim()`
+  create trigger hold_claim before insert on holdfast.lease for each row execute function public.hold_claim()`
 
 test('jobs that a claim brings after its session was replaced are given back, not started', async ({
   open,

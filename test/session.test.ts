@@ -5,6 +5,7 @@ import { expect, gate, quick, test, until } from './fixtures.ts'
 import { holdTable, isHeldBack } from './hold.ts'
 import { startWorker } from './processes/worker.ts'
 import { makeWire } from './wire.ts'
+import { queuedCrowd } from './places.ts'
 
 const blocking = defineJob('blocking', { run: () => {} })
 const patient = defineJob('patient', { run: () => {} })
@@ -80,7 +81,7 @@ test('a worker that is cut off aborts its handlers before the database would giv
   // nobody took the job meanwhile, so giving it back costs no retry
   await until(async () => {
     const [job] = await query<{ attempt: number; failures: number }>(
-      'select attempt, failures from holdfast.live_job where id = $1',
+      'select attempt, failures from holdfast.job_status where id = $1',
       [id],
     )
     expect(job?.failures).toBe(0)
@@ -169,12 +170,10 @@ test('a worker lets go of its session only after its last outcome is written', a
   const chatty = defineJob('chatty', { run: ({ log }) => log('almost there') })
   const hf = await open({ jobs: [chatty] })
   const working = await hf.work()
-  const releaseOutcomes = await holdTable(pool, 'finished_job')
+  const releaseOutcomes = await holdTable(pool, 'outcome')
   const releaseLog = await holdTable(pool, 'event')
   // by hand, for a submit would be held back too
-  await query(`
-    insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, input)
-    values (gen_random_uuid(), now(), now(), 3, 2, 'queued', 'chatty', 'default', 'default', 'null')`)
+  await query(queuedCrowd({ count: 1, kind: `'chatty'` }))
   await until(() => isHeldBack(pool, 'event.log'), 'the log line waits')
   const stopped = working.stop()
   await releaseLog()
@@ -184,5 +183,5 @@ test('a worker lets go of its session only after its last outcome is written', a
     expect(await query('select ended_at from holdfast.session')).toEqual([{ ended_at: null }])
   await releaseOutcomes()
   await stopped
-  expect(await query('select state from holdfast.finished_job')).toEqual([{ state: 'succeeded' }])
+  expect(await query('select state from holdfast.job_status where finished_at is not null')).toEqual([{ state: 'succeeded' }])
 })

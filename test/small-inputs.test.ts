@@ -28,7 +28,7 @@ const brought: [
 
 const places = `
   select job.id, job.input is not null as is_within, payload.job_id is not null as is_apart
-  from holdfast.job left join holdfast.job_payload as payload on payload.job_id = job.id`
+  from holdfast.job_status left join holdfast.job_payload as payload on payload.job_id = job.id`
 
 test('whatever its input is, a handler is given what was submitted, and again after a redo', async ({
   open,

@@ -1,5 +1,6 @@
 import { type ConnectOptions, defineJob, type Holdfast } from 'holdfast'
 import { expect, gate, test, until } from './fixtures.ts'
+import { queueAgain } from './places.ts'
 
 type Log = NonNullable<ConnectOptions['log']>
 
@@ -74,9 +75,7 @@ test('a worker whose handlers ignore that their jobs were taken away claims agai
   await hf.work()
   const handles = await hf.submitMany(deaf, [{ input: null }, { input: null }])
   await until(() => started.length === 2, 'both places are taken')
-  await query(
-    `update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null, run_at = now() + interval '1 hour'`,
-  )
+  await queueAgain(query, handles.map(({ id }) => id), { runAt: `now() + interval '1 hour'` })
   expect(await (await hf.submit(greet, null)).result({ timeout: 15_000 })).toMatchObject({ output: 'hello' })
   await until(async () => (await hf.sessions())[0]?.unresponsive === 2, 'the session shows them')
   for (const { id } of handles)

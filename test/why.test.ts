@@ -15,8 +15,9 @@ const extract = defineJob('extract', { run: () => {} })
 // Every class of the catalogue and every other verdict, made and asked about. What is made how: see why/made.ts.
 
 const tables = [
-  'live_job',
-  'finished_job',
+  'job',
+  'ready',
+  'outcome',
   'barrier',
   'owned_barrier',
   'session',
@@ -192,9 +193,9 @@ test('snapshots are forgotten with the events of their time', async ({ given, hf
 
 test('whoever mends a job whose wake-up was lost wakes the workers', async ({ given, hf, query, pool }) => {
   const { id } = await given.queued()
-  await query(`update holdfast.live_job set run_at = now() - interval '2 min'`)
+  await query(`update holdfast.ready set run_at = now() - interval '2 min'`)
   await query(`insert into holdfast.session (pid, host, version, kinds, queues, concurrency, lease_until, lost_after)
-    select 1, 'test', '0', array[kind], array[queue], 10, now() + interval '1 min', interval '1 min' from holdfast.live_job`)
+    select 1, 'test', '0', array[kind], array[queue], 10, now() + interval '1 min', interval '1 min' from holdfast.job_status where finished_at is null`)
   expect(await hf.why(id)).toMatchObject({ orphan: 'submitted-unannounced', repair: { name: 'wake' } })
   const worker = await pool.connect()
   const woken = gate<string>()
@@ -243,7 +244,7 @@ test('a tenant whose job waits behind those of others is promised no moment, and
   await hf.remote.open({ kinds: [{ name: 'extract' }] })
   await hf.submit(extract, null as never, { tenant: 'other' })
   const { id } = await hf.submit(extract, null as never, { tenant: 'acme' })
-  await query(`update holdfast.live_job set run_at = run_at - interval '1 min'`)
+  await query(`update holdfast.ready set run_at = run_at - interval '1 min'`)
   expect((await hf.why(id)).verdict.code).toBe('in-line')
   expect(await hf.why(id, { tenant: 'acme' })).toMatchObject({
     verdict: { code: 'due' },
@@ -278,19 +279,19 @@ test('who goes before a job is counted without walking over what is scheduled be
 }) => {
   const { id } = await given.queued()
   await query(
-    `insert into holdfast.live_job
+    `insert into holdfast.ready
     select made.*
-    from holdfast.live_job as one, generate_series(1, 20000) as n,
-      jsonb_populate_record(one, jsonb_build_object('id', gen_random_uuid(), 'run_at', now() + n * interval '1 s')) as made
-    where one.id = $1`,
+    from holdfast.ready as one, generate_series(1, 20000) as n,
+      jsonb_populate_record(one, jsonb_build_object('job_id', gen_random_uuid(), 'run_at', now() + n * interval '1 s')) as made
+    where one.job_id = $1`,
     [id],
   )
-  await query('analyze holdfast.live_job')
+  await query('analyze holdfast.ready')
   const client = await pool.connect()
   await client.query('begin')
   await client.query('select holdfast.facts_of($1, true)', [id])
   const { rows } = await client.query(
-    `select pg_stat_get_xact_tuples_returned('holdfast.live_job_lane'::regclass)::int as read`,
+    `select pg_stat_get_xact_tuples_returned('holdfast.ready_lane'::regclass)::int as read`,
   )
   await client.query('rollback')
   client.release()

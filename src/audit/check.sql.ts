@@ -43,7 +43,10 @@ export const limitCheck = statement<never>()(
 /** What is older than the recovery bound. */
 export const past = (p: AuditScope): Sql => sql`now() - ${p.boundMs}::float8 * interval '1 ms'`
 
+const inLog = `submitted_at >= coalesce((select max(to_at) from holdfast.event_partition where dropped_at is not null), '-infinity')`
+
 /** Of older jobs the log may have been dropped, so what it says of them proves nothing. */
-export const isInLog = raw(
-  `submitted_at >= coalesce((select max(to_at) from holdfast.event_partition where dropped_at is not null), '-infinity')`,
-)
+export const isInLog = raw(inLog)
+
+/** The same of a row `job` that has only the id. */
+export const wasInLog = raw(`(select submitted.${inLog} from holdfast.job as submitted where submitted.id = job.id)`)

@@ -1,4 +1,4 @@
-import { eventOf, legal, sql } from '../store/sql.ts'
+import { eventOf, sql } from '../store/sql.ts'
 import { check, isInLog, lacks } from './check.sql.ts'
 
 /** The checks of fan-outs. */
@@ -6,10 +6,10 @@ export const fanOutChecks = {
   'waiting-has-barrier': check(
     'waiting_has_barrier',
     () => sql`
-    select job.id::text, 'waits, but no armed barrier of its stage will join it'
-    from holdfast.live_job as job
-    where ${legal('join')} and ${lacks(sql`holdfast.barrier
-      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null`)}`,
+    select job.job_id::text, 'waits, but no armed barrier of its stage will join it'
+    from holdfast.waiting as job
+    where ${lacks(sql`holdfast.barrier
+      where barrier.job_id = job.job_id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null`)}`,
   ),
   'counters-match-ledger': check(
     'counters_match_ledger',
@@ -25,7 +25,7 @@ export const fanOutChecks = {
     cross join lateral (
       select format('%s succeeded, %s failed, %s cancelled', count(*) filter (where item.state in ('succeeded', 'partial')),
         count(*) filter (where item.state = 'failed'), count(*) filter (where item.state = 'cancelled')) as settled
-      from holdfast.finished_job as item
+      from holdfast.outcome as item
       where item.barrier_id = barrier.id
     ) as ledger
     where ledger.settled <> barrier.settled`,
@@ -43,7 +43,7 @@ export const fanOutChecks = {
       limit ${p.latest}::bigint
     ) as barrier
     where barrier.settled > barrier.total
-      or (barrier.settled = barrier.total and exists (select from holdfast.live_job as item where item.barrier_id = barrier.id))`,
+      or (barrier.settled = barrier.total and exists (select from holdfast.live_items(barrier.id)))`,
   ),
   'one-join-per-fan-out': check(
     'one_join_per_fan_out',
@@ -60,9 +60,15 @@ export const fanOutChecks = {
   'item-has-barrier': check(
     'item_has_barrier',
     () => sql`
-    select job.id::text, format('is an item of barrier %s, which does not exist', job.barrier_id)
-    from (select distinct barrier_id from holdfast.live_job where barrier_id is not null) as named
-    join holdfast.live_job as job on job.barrier_id = named.barrier_id
+    select job.job_id::text, format('is an item of barrier %s, which does not exist', named.barrier_id)
+    from (
+      select barrier_id from holdfast.ready where barrier_id is not null
+      union
+      select barrier_id from holdfast.waiting where barrier_id is not null
+      union
+      select unnest(barrier_ids) from holdfast.lease where barrier_ids is not null
+    ) as named
+    cross join lateral holdfast.live_items(named.barrier_id) as job
     where ${lacks(sql`holdfast.barrier where barrier.id = named.barrier_id`)}`,
   ),
 } as const

@@ -18,8 +18,7 @@ const planned = (p: AuditScope) => sql`
       limit ${p.latest}::bigint`
 
 /** Of a job that was deleted nobody can tell any more whether it was an item, which few endpoints want to hear of. */
-const isKnown = sql`(event.job_id is null or exists (select from holdfast.live_job as job where job.id = event.job_id)
-        or exists (select from holdfast.finished_job as job where job.id = event.job_id))`
+const isKnown = sql`(event.job_id is null or exists (select from holdfast.job where job.id = event.job_id))`
 
 /** The checks of webhooks. */
 export const webhookChecks = {

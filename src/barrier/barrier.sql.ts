@@ -1,4 +1,5 @@
-import type { Fence } from '../job/id.ts'
+import type { HeldFence } from '../job/id.ts'
+import { smallBytes } from '../job/stored.ts'
 import { tolerated } from '../store/ending.sql.ts'
 import { eventOf, legal, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
@@ -25,14 +26,16 @@ const columns: Sql = sql`barrier.id, barrier.opened_at, barrier.sealed_at is not
     barrier.failed + barrier.cancelled > ${tolerated('barrier.total')} as is_spoilt, barrier.total, barrier.succeeded, barrier.failed, barrier.cancelled,
     barrier.short`
 
+const isHeld = ({ leaseId, slot }: HeldFence) => sql`lease.id = ${leaseId}::bigint and get_bit(lease.done, ${slot}::int) = 0`
+
 /** Opens the barrier of a stage, or finds the one that an earlier attempt has opened. */
 export const openBarrier = statement<BarrierRow>()(
   'barrier.open',
-  (p: { fence: Fence; id: string; count: number | null; share: number | null; expiresMs: number | null }) => sql`
+  (p: { fence: HeldFence; id: string; count: number | null; share: number | null; expiresMs: number | null }) => sql`
   insert into holdfast.barrier (id, job_id, stage, tenant, tolerate_count, tolerate_share, expires_at)
-  select ${p.id}::uuid, job.id, job.stage, job.tenant, ${p.count}::int, ${p.share}::float8, now() + ${p.expiresMs}::float8 * interval '1 ms'
-  from holdfast.live_job as job
-  where job.id = ${p.fence.id}::uuid and job.attempt = ${p.fence.attempt} and ${legal('fanOut')}
+  select ${p.id}::uuid, job.id, lease.stage, job.tenant, ${p.count}::int, ${p.share}::float8, now() + ${p.expiresMs}::float8 * interval '1 ms'
+  from holdfast.lease, holdfast.job
+  where ${isHeld(p.fence)} and job.id = ${p.fence.id}::uuid
   on conflict (job_id, stage) do update
   set tolerate_count = excluded.tolerate_count, tolerate_share = excluded.tolerate_share, moved_at = now(),
     expires_at = case when barrier.armed_at is null then excluded.expires_at else barrier.expires_at end
@@ -70,7 +73,7 @@ export const verifyJoined = statement<BarrierRow>()(
 
 /** What one batch of items needs. */
 export interface ItemBatch {
-  fence: Fence
+  fence: HeldFence
   barrierId: string
   kind: string
   queue: string
@@ -85,42 +88,46 @@ export interface ItemBatch {
 }
 
 /**
- * Adds items, many at a time. An item that an earlier attempt has added has its payload already, and is left alone, live or finished. The
- * payload tells, because it stays where it is: an item that ends while we look has left the live table, and in our snapshot has not yet
- * come to the finished one. Holds the parent's row, so a producer that lost its lease adds nothing. What a cancel of the parent that came
- * meanwhile did not see, the reaper cancels. Says whether more have failed already than a count tolerates; a share must wait for the total.
+ * Adds items, many at a time. An item that an earlier attempt has added is left alone, wherever it is by now: the row of its job stays. Holds
+ * the lease of the parent, so a producer that lost it adds nothing. What a cancel of the parent that came meanwhile did not see, the
+ * reaper cancels. Says whether more have failed already than a count tolerates; a share must wait for the total.
  */
 export const addItems = statement<{ is_mine: boolean; is_spoilt: boolean; added: number }>()(
   'barrier.add',
   (p: ItemBatch) => sql`
   with parent as materialized (
-    select job.tenant
-    from holdfast.live_job as job
-    where job.id = ${p.fence.id}::uuid and job.attempt = ${p.fence.attempt} and ${legal('fanOut')}
-    for share
+    select job.tenant, payload.trace
+    from (select lease.id from holdfast.lease where ${isHeld(p.fence)} for share) as lease
+    cross join holdfast.job
+    left join holdfast.job_payload as payload on payload.job_id = job.id
+    where job.id = ${p.fence.id}::uuid
   ),
   given as materialized (
-    select given.*, parent.tenant
+    select given.*, parent.tenant, parent.trace
     from unnest(${p.ids}::uuid[], ${p.inputs}::text[], ${p.keys}::text[], ${p.positions}::int[]) as given (id, input, key, position), parent
   ),
-  fresh as (
-    insert into holdfast.job_payload (job_id, input, item_key, trace)
-    select id, input::json, key, (select trace from holdfast.job_payload where job_id = ${p.fence.id}::uuid)
-    from given
-    on conflict (job_id) do nothing
-    returning job_id
-  ),
   added as (
-    insert into holdfast.live_job (id, kind, queue, tenant, state, stage, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part)
-    select id, ${p.kind}, ${p.queue}, tenant, ${target('submit')}, ${p.stage}::smallint, ${p.priority}::smallint, ${p.crashBudget}::smallint, now(), now(),
-      ${p.barrierId}::uuid, position, ${p.isPart}::boolean
+    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, barrier_id, position, is_part, item_key, input)
+    select id, ${p.kind}, ${p.queue}, tenant, ${p.priority}::smallint, ${p.crashBudget}::smallint, now(), ${p.barrierId}::uuid, position, ${p.isPart}::boolean, key,
+      case when trace is null and octet_length(input) <= ${smallBytes}::int then input::json end
     from given
-    where id in (select job_id from fresh)
-    returning id, kind, tenant, stage
+    on conflict (id) do nothing
+    returning id, kind, queue, tenant, priority, crash_budget, is_part
+  ),
+  payload as (
+    insert into holdfast.job_payload (job_id, input, trace)
+    select given.id, given.input::json, given.trace
+    from given
+    where (given.trace is not null or octet_length(given.input) > ${smallBytes}::int) and given.id in (select id from added)
+  ),
+  queued as (
+    insert into holdfast.ready (job_id, run_at, stage, kind, queue, tenant, priority, crash_budget, barrier_id, is_part)
+    select id, now(), ${p.stage}::smallint, kind, queue, tenant, priority, crash_budget, ${p.barrierId}::uuid, is_part
+    from added
   ),
   announced as (
     insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
-    select ${eventOf('submit')}, ${target('submit')}, id, kind, tenant, 0, stage
+    select ${eventOf('submit')}, ${target('submit')}, id, kind, tenant, 0, ${p.stage}::smallint
     from added
   )
   select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken,
@@ -141,13 +148,14 @@ export const addItems = statement<{ is_mine: boolean; is_spoilt: boolean; added:
 export const itemResults = statement<ItemResultRow & { bytes: number }>()(
   'barrier.results',
   (p: { barrierId: string; after: number; limit: number }) => sql`
-  select item.id, item.position, item.state, item.error, payload.item_key as key, payload.input as item, output.output,
-    coalesce(octet_length(payload.input::text), 0) + coalesce(octet_length(output.output::text), 0) as bytes
+  select item.id, item.position, item.state, item.error, item.item_key as key, coalesce(item.input, payload.input) as item, output.output,
+    coalesce(octet_length(coalesce(item.input, payload.input)::text), 0) + coalesce(octet_length(output.output::text), 0) as bytes
   from (
-    select *
-    from holdfast.finished_job as item
-    where item.barrier_id = ${p.barrierId}::uuid and item.position > ${p.after}::int
-    order by item.position
+    select job.id, job.position, job.item_key, job.input, ended.state, ended.stage, ended.error
+    from holdfast.job
+    cross join lateral (select * from holdfast.outcome where outcome.job_id = job.id limit 1) as ended
+    where job.barrier_id = ${p.barrierId}::uuid and job.position > ${p.after}::int
+    order by job.position
     fetch first (${p.limit}) rows with ties
   ) as item
   left join holdfast.job_payload as payload on payload.job_id = item.id
@@ -159,10 +167,9 @@ export const itemResults = statement<ItemResultRow & { bytes: number }>()(
 export const parentOf = statement<{ id: string; input: string | null }>()(
   'barrier.parent',
   (p: { barrierId: string }) => sql`
-  select barrier.job_id as id, coalesce(live.input, ended.input, payload.input)::text as input
+  select barrier.job_id as id, coalesce(job.input, payload.input)::text as input
   from holdfast.barrier
-  left join holdfast.live_job as live on live.id = barrier.job_id
-  left join holdfast.finished_job as ended on ended.id = barrier.job_id
+  left join holdfast.job on job.id = barrier.job_id
   left join holdfast.job_payload as payload on payload.job_id = barrier.job_id
   where barrier.id = ${p.barrierId}::uuid`,
 )
@@ -187,8 +194,7 @@ export const barriersOf = statement<BarrierRow & { stage: number; running: numbe
   from holdfast.barrier
   cross join lateral (
     select count(*) filter (where item.session_id is not null)::int as running, count(*) filter (where item.session_id is null)::int as queued
-    from holdfast.live_job as item
-    where item.barrier_id = barrier.id
+    from holdfast.live_items(barrier.id) as item
   ) as live
   where barrier.job_id = ${p.jobId}::uuid
   order by barrier.stage`,
@@ -210,28 +216,17 @@ export interface ItemRow {
 export const itemsOf = statement<ItemRow>()(
   'barrier.items',
   (p: { jobId: string; state: string | null; stage: number; position: number; id: string; limit: number }) => sql`
-  select item.id, payload.item_key as key, item.position, barrier.stage, item.state, item.attempt, item.error, item.since
+  select item.id, item.item_key as key, item.position, barrier.stage, item.state, item.attempt, item.error, item.since
   from holdfast.barrier
   cross join lateral (
-    (
-      select job.id, job.position, job.state, job.attempt, null::json as error, job.run_at as since
-      from holdfast.live_job as job
-      where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
-        and (barrier.stage > ${p.stage}::smallint or (job.position, job.id) > (${p.position}::int, ${p.id}::uuid))
-      order by job.position, job.id
-      limit ${p.limit}
-    )
-    union all
-    (
-      select job.id, job.position, job.state, job.attempt, job.error, job.finished_at
-      from holdfast.finished_job as job
-      where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
-        and (barrier.stage > ${p.stage}::smallint or (job.position, job.id) > (${p.position}::int, ${p.id}::uuid))
-      order by job.position, job.id
-      limit ${p.limit}
-    )
+    select status.id, status.item_key, status.position, status.state, status.attempt, status.error,
+      coalesce(status.finished_at, status.run_at, status.submitted_at) as since
+    from holdfast.job_status as status
+    where status.barrier_id = barrier.id and (${p.state}::text is null or status.state = ${p.state})
+      and (barrier.stage > ${p.stage}::smallint or (status.position, status.id) > (${p.position}::int, ${p.id}::uuid))
+    order by status.position, status.id
+    limit ${p.limit}
   ) as item
-  left join holdfast.job_payload as payload on payload.job_id = item.id
   where barrier.job_id = ${p.jobId}::uuid and barrier.stage >= ${p.stage}::smallint
   order by barrier.stage, item.position, item.id
   limit ${p.limit}`,
@@ -254,15 +249,15 @@ export interface StragglerRow {
 export const stragglersOf = statement<StragglerRow>()(
   'barrier.stragglers',
   (p: { jobId: string; limit: number }) => sql`
-  select item.*, payload.item_key as key
+  select item.job_id as id, job.item_key as key, job.position, item.stage, item.state, item.attempt, item.crashes, item.session_id, item.deadline_at
   from (
-    select item.id, item.position, barrier.stage, item.state, item.attempt, item.crashes, item.session_id, item.deadline_at
+    select item.job_id, barrier.stage, item.state, item.attempt, item.crashes, item.session_id, item.deadline_at
     from holdfast.barrier
-    join holdfast.live_job as item on item.barrier_id = barrier.id
+    cross join lateral holdfast.live_items(barrier.id) as item
     where barrier.job_id = ${p.jobId}::uuid and not ${legal('claim', 'item')}
-    order by item.deadline_at, item.position
+    order by item.deadline_at
     limit ${p.limit}
   ) as item
-  left join holdfast.job_payload as payload on payload.job_id = item.id
-  order by item.deadline_at, item.position`,
+  join holdfast.job on job.id = item.job_id
+  order by item.deadline_at, job.position`,
 )

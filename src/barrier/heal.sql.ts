@@ -1,4 +1,5 @@
-import { joining } from '../store/ending.sql.ts'
+import { joiningIf } from '../store/ending.sql.ts'
+import { isLive } from '../store/lease.sql.ts'
 import { legal, raw, sql, statement } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 
@@ -23,8 +24,8 @@ interface Batch {
 
 const isMeant = (p: Batch, id = raw('barrier.id')) =>
   sql`(${p.only ?? null}::uuid[] is null or ${id} = any(${p.only ?? null}::uuid[]))`
-const hasItems = raw('exists (select from holdfast.live_job as item where item.barrier_id = barrier.id)')
-const hasJob = raw('exists (select from holdfast.live_job as parent where parent.id = barrier.job_id)')
+const hasItems = raw('exists (select from holdfast.live_items(barrier.id))')
+const hasJob = isLive('barrier.job_id')
 
 /**
  * Fires the joins of barriers that have no live item left, by the ledger: counts that drifted are put right, and items that somebody
@@ -53,11 +54,10 @@ export const joinDrained = statement<HealedRow>()(
     from ledger
     join drained on drained.id = ledger.id
     where barrier.id = ledger.id
-    returning barrier.id, barrier.job_id, barrier.total, greatest(0, ledger.lost) as lost, true as is_joined,
+    returning barrier.id, barrier.job_id, barrier.total, greatest(0, ledger.lost) as lost, ${joiningIf('true')},
       abs(drained.succeeded - ledger.succeeded) + abs(drained.failed - ledger.failed) + abs(drained.cancelled - ledger.cancelled) as drift,
       least(drained.succeeded, drained.failed, drained.cancelled) < 0 as was_negative, coalesce(drained.expires_at < now(), false) as was_expired
-  ),
-  ${joining('healed')}
+  )
   select healed.*, ${wakeIdle} as woken
   from healed`,
 )
@@ -77,10 +77,10 @@ export const openBarriers = statement<{ id: string; job_id: string }>()(
 export const waitingJobs = statement<{ id: string; job_id: string }>()(
   'barrier.waiting_jobs',
   (p: { after: string; limit: number }) => sql`
-  select job.id, job.id as job_id
-  from holdfast.live_job as job
-  where ${legal('join')} and job.id > ${p.after}::uuid
-  order by job.id
+  select job_id as id, job_id
+  from holdfast.waiting
+  where job_id > ${p.after}::uuid
+  order by job_id
   limit ${p.limit}`,
 )
 
@@ -128,18 +128,18 @@ export const findUnstopped = statement<{ id: string; job_id: string; is_abandone
 )
 
 /**
- * Barriers that are gone although items of theirs live on. Hops from one barrier to the next along the index, so its cost is the number
- * of barriers that have live items.
+ * Barriers that are gone although items of theirs live on. Hops from one barrier to the next along the indexes, so its cost is the number
+ * of barriers that have live items, and of leases.
  */
 export const findStrays = statement<{ id: string }>()(
   'barrier.strays',
   (p: { limit: number }) => sql`
   with recursive named (id) as (
-    (select item.barrier_id from holdfast.live_job as item where item.barrier_id is not null order by item.barrier_id limit 1)
+    (select item.barrier_id from holdfast.ready as item where item.barrier_id is not null order by item.barrier_id limit 1)
     union all
     select (
       select item.barrier_id
-      from holdfast.live_job as item
+      from holdfast.ready as item
       where item.barrier_id is not null and item.barrier_id > named.id
       order by item.barrier_id
       limit 1
@@ -147,9 +147,15 @@ export const findStrays = statement<{ id: string }>()(
     from named
     where named.id is not null
   )
-  select named.id
-  from named
-  where named.id is not null and not exists (select from holdfast.barrier where barrier.id = named.id)
+  select item.id
+  from (
+    select id from named where id is not null
+    union
+    select barrier_id from holdfast.waiting where barrier_id is not null
+    union
+    select unnest(barrier_ids) from holdfast.lease where barrier_ids is not null
+  ) as item
+  where not exists (select from holdfast.barrier where barrier.id = item.id) and exists (select from holdfast.live_items(item.id))
   limit ${p.limit}`,
 )
 
@@ -161,20 +167,24 @@ export const requeueWaiting = statement<{ id: string }>()(
   'barrier.requeue',
   (p: Batch) => sql`
   with stranded as materialized (
-    select job.id as job_id, true as is_joined
-    from holdfast.live_job as job
-    where ${legal('join')} and not exists (
+    select job.job_id
+    from holdfast.waiting as job
+    where not exists (
       select
       from holdfast.barrier
-      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null
-    ) and ${isMeant(p, raw('job.id'))}
-    order by job.id
+      where barrier.job_id = job.job_id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null
+    ) and ${isMeant(p, raw('job.job_id'))}
+    order by job.job_id
     limit ${p.limit}
     for update skip locked
   ),
-  ${joining('stranded')}
-  select joined.id, ${wakeIdle} as woken
-  from joined`,
+  queued as materialized (
+    select stranded.job_id as id, holdfast.join_parent(stranded.job_id) as is_queued
+    from stranded
+  )
+  select queued.id, ${wakeIdle} as woken
+  from queued
+  where queued.is_queued`,
 )
 
 /** Closes barriers whose job is gone and whose items have ended: there is nobody to join. */
@@ -218,14 +228,13 @@ export const expireBarriers = statement<{ id: string; job_id: string; is_stopped
     from late
     cross join lateral (
       with recursive work (id, crashes, state, session_id) as (
-        select item.id, item.crashes, item.state, item.session_id
-        from holdfast.live_job as item
-        where item.barrier_id = late.id
+        select item.job_id, item.crashes, item.state, item.session_id
+        from holdfast.live_items(late.id) as item
         union all
-        select item.id, item.crashes, item.state, item.session_id
+        select item.job_id, item.crashes, item.state, item.session_id
         from work
         join holdfast.barrier as inner_barrier on inner_barrier.job_id = work.id
-        join holdfast.live_job as item on item.barrier_id = inner_barrier.id
+        cross join lateral holdfast.live_items(inner_barrier.id) as item
       )
       select max(work.crashes + case when session.id is null and ${legal('revive', 'work')} then 1 else 0 end)::smallint as crashes,
         coalesce(bool_or(session.heartbeat_at <= late.expires_at), false) as is_unclear

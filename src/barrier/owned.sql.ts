@@ -50,18 +50,24 @@ function continuationId(id: Sql, arming: Sql): Sql {
 
 /**
  * Submits the continuations of fired barriers, as CTEs. `source` holds barriers whole, with is_fired. The job's id follows from the
- * arming, so whatever is fired a second time finds its job there, live or finished, and adds none.
+ * arming, so whatever is fired a second time finds its job there, wherever it is by then, and adds none.
  */
 export function firing(source: string): Sql {
   const from = raw(source)
   return sql`fired as (
-    insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at)
-    select source.job_id, source.kind, source.queue, coalesce(source.tenant, 'default'), ${target('submit')}, source.priority, source.crash_budget,
-      now(), greatest(now(), coalesce(source.run_at, now() + source.delay_ms * interval '1 ms'))
+    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at)
+    select source.job_id, source.kind, source.queue, coalesce(source.tenant, 'default'), source.priority, source.crash_budget, now()
     from ${from} as source
-    where source.is_fired and not exists (select from holdfast.finished_job where finished_job.id = source.job_id)
+    where source.is_fired
     on conflict (id) do nothing
-    returning id, kind, tenant
+    returning id, kind, queue, tenant, priority, crash_budget
+  ),
+  fired_ready as (
+    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget)
+    select fired.id, greatest(now(), coalesce(source.run_at, now() + source.delay_ms * interval '1 ms')), fired.kind, fired.queue, fired.tenant, fired.priority,
+      fired.crash_budget
+    from ${from} as source
+    join fired on fired.id = source.job_id
   ),
   fired_payload as (
     insert into holdfast.job_payload (job_id, input, meta)

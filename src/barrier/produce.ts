@@ -3,14 +3,14 @@ import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob, AnyStage, StageContext } from '../job/define.ts'
 import type { Items } from '../job/fan-out.ts'
-import type { Fence, JobId } from '../job/id.ts'
+import type { HeldFence, JobId } from '../job/id.ts'
 import { encodeStorable } from '../job/storable.ts'
 import type { Runner } from '../store/store.ts'
 import { addItems, type BarrierRow, type ItemBatch } from './barrier.sql.ts'
 
 /** The attempt that fans out. */
 export interface Producer {
-  readonly fence: Fence
+  readonly fence: HeldFence
   readonly job: AnyJob
   readonly stage: AnyStage
   readonly row: { readonly stage: number; readonly priority: number }

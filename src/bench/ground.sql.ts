@@ -21,20 +21,20 @@ export const dropDatabase = statement<never>()(
 /** Whether the present database has a Holdfast schema. */
 export const hasSchema = statement<{ has: boolean }>()(
   'bench.has_schema',
-  () => sql`select to_regclass('holdfast.live_job') is not null as has`,
+  () => sql`select to_regclass('holdfast.ready') is not null as has`,
 )
 
 /** Whether the present database holds jobs. */
 export const hasJobs = statement<{ has: boolean }>()(
   'bench.has_jobs',
   () => sql`
-  select exists (select from holdfast.live_job) or exists (select from holdfast.finished_job) as has`,
+  select exists (select from holdfast.job) as has`,
 )
 
 /** Whether any job of the present database is alive. */
 export const isAlive = statement<{ is: boolean }>()(
   'bench.is_alive',
-  () => sql`select exists (select from holdfast.live_job) as is`,
+  () => sql`select exists (select from holdfast.ready) or exists (select from holdfast.lease) or exists (select from holdfast.waiting) as is`,
 )
 
 /** What the server is, and whether a commit is on disk before it is answered. */

@@ -1,6 +1,5 @@
-import { holders } from '../store/holders.sql.ts'
 import { sessionLockClass } from '../store/locks.ts'
-import { legal, raw, type Sql, sql, statement } from '../store/sql.ts'
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
 
 /** A queue, with what is in it. */
 export interface QueueRow {
@@ -39,8 +38,8 @@ const queuedRows = (p: Counting, side: string) => sql`
       from lane
       cross join lateral (
         select job.tenant, job.run_at
-        from holdfast.live_job as job
-        where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority and ${legal('claim')} and job.run_at ${raw(side)} now()
+        from holdfast.ready as job
+        where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority and job.run_at ${raw(side)} now()
         order by job.run_at
         limit ${p.most}
       ) as job
@@ -54,29 +53,29 @@ export const listQueues = statement<QueueRow>()(
   'queue.list',
   (p: Counting) => sql`
   with recursive lane (queue, kind, priority) as (
-    (select job.queue, job.kind, job.priority from holdfast.live_job as job where ${legal('claim')} order by job.queue, job.kind, job.priority limit 1)
+    (select job.queue, job.kind, job.priority from holdfast.ready as job order by job.queue, job.kind, job.priority limit 1)
     union all
     select following.queue, following.kind, following.priority
     from lane
     cross join lateral (
       select job.queue, job.kind, job.priority
-      from holdfast.live_job as job
-      where ${legal('claim')} and (job.queue, job.kind, job.priority) > (lane.queue, lane.kind, lane.priority)
+      from holdfast.ready as job
+      where (job.queue, job.kind, job.priority) > (lane.queue, lane.kind, lane.priority)
       order by job.queue, job.kind, job.priority
       limit 1
     ) as following
   ),
-  ${holders},
   running as materialized (
-    select job.queue, job.tenant
-    from holder
-    cross join lateral (
-      select job.queue, job.tenant from holdfast.live_job as job where job.session_id = holder.session_id limit ${p.most}
-    ) as job
+    select held.queue, job.tenant
+    from holdfast.running as held
+    cross join lateral (select tenant from holdfast.job where job.id = held.job_id limit 1) as job
     limit ${p.most}
   ),
   waiting as materialized (
-    select job.queue, job.tenant from holdfast.live_job as job where ${legal('join')} order by job.id limit ${p.most}
+    select job.queue, job.tenant
+    from holdfast.waiting as waits
+    cross join lateral (select queue, tenant from holdfast.job where job.id = waits.job_id limit 1) as job
+    limit ${p.most}
   ),
   public (queue) as materialized (
     select queue from holdfast.kind where tenant = '' or tenant = ${p.tenant}::text
@@ -111,8 +110,8 @@ export const listQueues = statement<QueueRow>()(
     from lane
     cross join lateral (
       select job.run_at
-      from holdfast.live_job as job
-      where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority and ${legal('claim')} and job.run_at <= now()
+      from holdfast.ready as job
+      where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority and job.run_at <= now()
       order by job.run_at
       limit 1
     ) as job
@@ -175,7 +174,7 @@ const sessionsThat = (p: SessionPage, which: Sql) => sql`
     is_claiming, busy, unresponsive, blocked_ms,
     (
       select count(*)
-      from (select from holdfast.live_job as job where job.session_id = session.id limit 10000) as held
+      from (select from holdfast.running where running.session_id = session.id limit 10000) as held
     ) as running,
     exists (select from locked where locked.objid = session.id::int::oid) as is_locked,
     ended_at is null and lease_until > now() as is_live

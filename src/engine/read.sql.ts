@@ -57,7 +57,7 @@ export const getJob = statement<JobDetailRow>()(
       from holdfast.job_progress as progress
       where progress.job_id = job.id
     ) as progress
-  from holdfast.job
+  from holdfast.job_status as job
   left join holdfast.job_payload as payload on payload.job_id = job.id
   where job.id = ${p.id}::uuid and (${p.tenant}::text is null or job.tenant = ${p.tenant})`,
 )
@@ -107,7 +107,7 @@ export const stateOf = statement<{ id: string; state: string; tenant: string }>(
   'job.state',
   (p: { ids: string[]; tenant: string | null }) => sql`
   select job.id, job.state, job.tenant
-  from holdfast.job
+  from holdfast.job_status as job
   where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant})`,
 )
 

@@ -19,17 +19,17 @@ export const endingsOf = statement<EndingRow>()(
     where output.job_id = job.id
   ), '[]') end as outputs
   from (
-    select job.id, job.state, job.stage, job.error, sum(stored.bytes) over (order by job.id) - stored.bytes as bytes_before
-    from holdfast.finished_job as job
+    select job.job_id as id, job.state, job.stage, job.error, sum(stored.bytes) over (order by job.job_id) - stored.bytes as bytes_before
+    from holdfast.outcome as job
     cross join lateral (
       select coalesce(sum(pg_column_size(output.output)), 0) as bytes
       from holdfast.stage_output as output
-      where output.job_id = job.id
+      where output.job_id = job.job_id
     ) as stored
-    where job.id = any(${p.ids}::uuid[])
+    where job.job_id = any(${p.ids}::uuid[])
   ) as job
   union all
   select live.id, null, null, null, null
-  from holdfast.live_job as live
-  where live.id = any(${p.unseen}::uuid[])`,
+  from holdfast.job as live
+  where live.id = any(${p.unseen}::uuid[]) and not exists (select from holdfast.outcome where outcome.job_id = live.id)`,
 )

@@ -26,8 +26,20 @@ export function timeOfId(id: JobId): Date {
   return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
 }
 
-/** The right to write about one attempt of a job: whoever holds a lower number than the row was overtaken. */
+/** One attempt of a job. */
 export interface Fence {
   readonly id: JobId
   readonly attempt: number
+}
+
+/**
+ * The right to write about one attempt: its bit in the lease of the claim that took it. Once the bit is set, or the lease is gone, the
+ * attempt is somebody else's, or nobody's any more.
+ */
+export interface HeldFence extends Fence {
+  /** The session that claimed it. A late write is recorded under that one, whichever session the worker has by then. */
+  readonly sessionId: number
+  readonly leaseId: number
+  readonly slot: number
+  readonly leaseSize: number
 }

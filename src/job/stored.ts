@@ -1,3 +1,6 @@
+/** Inputs up to this many bytes travel in the row of their job. */
+export const smallBytes = 500
+
 /**
  * The type of a value after it was stored as JSON and read back: a Date comes back as a string, a method not at all. A field that is
  * undefined is left out, an element of a list is null instead.

@@ -1,12 +1,12 @@
 import { suspectCrashes } from '../job/define.ts'
-import { legal, sql, statement } from '../store/sql.ts'
+import { sql, statement } from '../store/sql.ts'
 
 /** Makes a job look as if it had lost several workers. */
 export const suspectByHand = statement<{ id: string }>()(
   'prove.suspect',
   (p: { id: string }) => sql`
-  update holdfast.live_job as job
+  update holdfast.ready
   set crashes = ${suspectCrashes}
-  where job.id = ${p.id} and ${legal('claim')}
-  returning job.id`,
+  where job_id = ${p.id}
+  returning job_id as id`,
 )

@@ -11,7 +11,7 @@ export const continued = statement<ContinuedRow>()(
   'prove.continued',
   () => sql`
   select job.id as job_id, payload.input ->> 'barrier' as barrier
-  from holdfast.job
+  from holdfast.job_status as job
   join holdfast.job_payload as payload on payload.job_id = job.id
   where json_typeof(payload.input) = 'object' and payload.input ->> 'barrier' is not null
   order by job.id`,

@@ -21,18 +21,28 @@ export const standing = statement<StandingRow>()(
   'prove.standing',
   () => sql`
   select job.id, job.kind, job.state, job.attempt, job.stage, job.crashes, job.session_id, job.is_part, job.position, session.pid
-  from holdfast.job
+  from holdfast.job_status as job
   left join holdfast.session on session.id = job.session_id and session.ended_at is null
   order by job.id`,
 )
 
-/** Locks all live jobs that nobody else holds. */
+/** Locks all jobs that wait in a queue, and all leases, that nobody else holds. */
 export const holdJobs = statement<{ id: string }>()(
   'prove.hold_jobs',
   () => sql`
-  select id
-  from holdfast.live_job
-  for update skip locked`,
+  with leases as materialized (
+    select id::text
+    from holdfast.lease
+    for update skip locked
+  ),
+  queued as materialized (
+    select job_id::text as id
+    from holdfast.ready
+    for update skip locked
+  )
+  select id from leases
+  union all
+  select id from queued`,
 )
 
 /** Locks all barriers that nobody else holds. */

@@ -48,12 +48,12 @@ export const emptyTables = statement<never>()(
 /** Whether the present database has a Holdfast schema. */
 export const hasSchema = statement<{ has: boolean }>()(
   'prove.has_schema',
-  () => sql`select to_regclass('holdfast.live_job') is not null as has`,
+  () => sql`select to_regclass('holdfast.ready') is not null as has`,
 )
 
 /** Whether the present database holds jobs. */
 export const hasJobs = statement<{ has: boolean }>()(
   'prove.has_jobs',
   () => sql`
-  select exists (select from holdfast.live_job) or exists (select from holdfast.finished_job) as has`,
+  select exists (select from holdfast.job) as has`,
 )

@@ -13,13 +13,13 @@ export const refused: Scenario = {
     'parked_outcome.due',
     'parked_outcome.postpone',
     'parked_outcome.forget',
-    'finished_job.remove_twins',
+    'outcome.remove_twins',
   ],
   // before that, the database refuses them, and nothing that is hit could move
   behind: {
     'job.unpark': 'parked_outcome.postpone',
     'parked_outcome.forget': 'parked_outcome.postpone',
-    'finished_job.remove_twins': 'parked_outcome.postpone',
+    'outcome.remove_twins': 'parked_outcome.postpone',
   },
   async run(on) {
     await on.ask(refuseEndings, {})

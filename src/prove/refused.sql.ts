@@ -8,10 +8,13 @@ export const refuseEndings = statement<never>()(
   begin
     create or replace function holdfast.refuse_ending() returns trigger language plpgsql as $refuse$
     begin
-      raise exception 'planted: no ending of kind %', new.kind;
+      if (select kind from holdfast.job where id = new.job_id) = 'staged' then
+        raise exception 'planted: no ending of kind staged';
+      end if;
+      return new;
     end $refuse$;
-    create or replace trigger refuse_ending before insert on holdfast.finished_job for each row
-    when (new.kind = 'staged') execute function holdfast.refuse_ending();
+    create or replace trigger refuse_ending before insert on holdfast.outcome for each row
+    execute function holdfast.refuse_ending();
   end $$`,
 )
 
@@ -29,7 +32,7 @@ export const allowEndings = statement<never>()(
   () => sql`
   do $$
   begin
-    drop trigger if exists refuse_ending on holdfast.finished_job;
+    drop trigger if exists refuse_ending on holdfast.outcome;
     update holdfast.parked_outcome set next_at = now();
   end $$`,
 )

@@ -1,3 +1,4 @@
+import { heldPlace } from '../store/lease.sql.ts'
 import { eventOf, raw, sql, statement } from '../store/sql.ts'
 
 /** A crash that was counted against a job, although its worker came back. */
@@ -37,7 +38,7 @@ export const findUndue = statement<UndueRow>()(
   from unnest(${p.sessions}::bigint[]) as returned (id)
   join holdfast.event as told on told.session_id = returned.id and told.type = ${eventOf('revive')}
     and told.data ->> 'rung' in ${silences} and told.data ->> 'cameBack' is null
-  join holdfast.live_job as job on job.id = told.job_id
+  cross join lateral (select * from holdfast.job_status as status where status.id = told.job_id and status.finished_at is null limit 1) as job
   where ${isUndue('told')}
   limit ${p.limit}`,
 )
@@ -54,12 +55,61 @@ export const clearCrashes = statement<{ id: string }>()(
     ) as mine (id, attempt, session_id)
     join holdfast.event as told on told.job_id = mine.id and told.attempt = mine.attempt and told.type = ${eventOf('revive')}
   ),
-  cleared as (
-    update holdfast.live_job as job
-    set crashes = job.crashes - 1
+  undue as materialized (
+    select mine.*, job.kind, job.tenant
     from mine
-    where job.id = mine.id and ${isUndue('mine')}
-    returning job.id, job.kind, job.tenant, job.crashes, job.stage, mine.attempt, mine.session_id
+    cross join lateral (select * from holdfast.job_status as status where status.id = mine.id and status.finished_at is null limit 1) as job
+    where ${isUndue('mine')}
+  ),
+  queued as (
+    update holdfast.ready
+    set crashes = ready.crashes - 1
+    from undue
+    where ready.job_id = undue.id and ready.stage = undue.stage and ready.crashes > 0
+    returning ready.job_id, ready.crashes
+  ),
+  waits as (
+    update holdfast.waiting
+    set crashes = waiting.crashes - 1
+    from undue
+    where waiting.job_id = undue.id and waiting.stage = undue.stage and waiting.crashes > 0
+    returning waiting.job_id, waiting.crashes
+  ),
+  held as materialized (
+    select lease.id, lease.crashes, place.job_id, place.slot
+    from undue
+    cross join lateral ${heldPlace('undue.id')} as place
+    cross join lateral (
+      select *
+      from holdfast.lease
+      where lease.id = place.lease_id and get_bit(lease.done, place.slot) = 0 and lease.stage = undue.stage and lease.crashes[place.slot + 1] > 0
+      for no key update
+    ) as lease
+  ),
+  runs as (
+    update holdfast.lease
+    set crashes = lowered.crashes
+    from (
+      select held.id, (
+        select array_agg((one.crashes - case when one.number - 1 = any(array_agg(held.slot)) then 1 else 0 end)::smallint order by one.number)
+        from unnest(min(held.crashes)) with ordinality as one (crashes, number)
+      ) as crashes
+      from held
+      group by held.id
+    ) as lowered
+    where lease.id = lowered.id
+    returning lease.id
+  ),
+  cleared as (
+    select undue.*, less.crashes
+    from undue
+    join (
+      select job_id, crashes from queued
+      union all
+      select job_id, crashes from waits
+      union all
+      select held.job_id, held.crashes[held.slot + 1] - 1 from held join runs on runs.id = held.id
+    ) as less on less.job_id = undue.id
   ),
   announced as (
     insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)

@@ -116,7 +116,6 @@ const clearReturned: Duty = {
       store,
       undue,
       (runner, crashes: UndueRow[]) => runner.run(clearCrashes, { crashes }),
-      ({ id }) => id,
     )
     if (undue.length === 0) await store.run(closeReturned, { ids: sessions })
     const notes = done.length > 0 ? [cleared(done.length, sessions)] : []
@@ -185,7 +184,7 @@ export async function moveOn(store: Runner, found: OrphanRow[]): Promise<DutyRep
       store,
       orphans,
       (runner, some) => runner.run(statement, { orphans: some }),
-      ({ id }) => id,
+      ({ lease_id }) => lease_id,
     )
   const spent = await move(
     found.filter((row) => row.is_spent),

@@ -53,7 +53,7 @@ export function healing<Row extends { id: string }>(given: Healing<Row>): (store
           runner,
           some.map(({ id }) => id),
         ),
-      ({ job_id }) => job_id,
+      undefined,
       apart,
     )
     const barriers = (of: FailedRow[]) => of.map((row) => failedOf(row, row.error))

@@ -16,21 +16,21 @@ export interface Tried<Row, Done> {
 const usualBounds = { answerMs: 2_000, patienceMs: 24_000 }
 
 /**
- * Moves rows in batches that one bad row does not spoil and one locked row does not hold up: it is left for the next sweep. `jobOf` names the
- * live job that a row is about, if it is about one.
+ * Moves rows in batches that one bad row does not spoil and one locked row does not hold up: it is left for the next sweep. `leaseOf` names
+ * the lease that a row is about, if it is about one.
  */
 export async function moveEach<Row extends { id: string; lost_ms: number }, Done extends { id: string }>(
   store: Runner,
   rows: readonly Row[],
   move: (runner: Runner, rows: Row[]) => Promise<Done[]>,
-  jobOf?: (row: Row) => string,
+  leaseOf?: (row: Row) => number,
   bounds = usualBounds,
 ): Promise<Tried<Row, Done>> {
   const told = await runBatch(store, {
     items: rows,
     isWary: true,
     ...bounds,
-    ...(jobOf && { jobOf }),
+    ...(leaseOf && { leaseOf, jobOf: ({ id }: Row) => id }),
     async run(runner, some) {
       const byId = new Map((await move(runner, some)).map((row) => [row.id, row]))
       return some.map(({ id }) => byId.get(id))

@@ -1,8 +1,9 @@
+import type { HeldFence, JobId } from '../job/id.ts'
 import { ending, wakeIfJoined } from '../store/ending.sql.ts'
-import { holders } from '../store/holders.sql.ts'
 import { ofKind } from '../store/kind.sql.ts'
+import { heldPlace, requeueing, takingOutOnly } from '../store/lease.sql.ts'
 import { snapshotting } from '../store/snapshot.sql.ts'
-import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
+import { eventOf, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 
 /** An attempt that nobody will move on. */
@@ -12,6 +13,10 @@ export interface OrphanRow {
   kind: string
   session_id: number
   stage: number
+  /** Where it is held. */
+  lease_id: number
+  slot: number
+  size: number
   /** What gave it away: a rung of the recovery ladder. */
   rung: string
   /** How long ago its worker gave the last sign, or should have. */
@@ -27,10 +32,10 @@ interface Batch {
 
 /** Whose session has ended, or whose row is gone. The same words select and re-check. */
 const isAbandoned = raw(
-  `not exists (select from holdfast.session where session.id = job.session_id and session.ended_at is null)`,
+  `not exists (select from holdfast.session where session.id = lease.session_id and session.ended_at is null)`,
 )
 /** Whose time is up, although its worker may live. */
-const isHung = raw('job.deadline_at < now()')
+const isHung = raw('lease.deadline_at < now()')
 /** Whose worker was heard of after its session had been ended: nobody crashed. */
 const cameBackOf = (row: string) =>
   raw(`exists (select from holdfast.session where session.id = ${row}.session_id and session.came_back_at is not null)`)
@@ -47,30 +52,37 @@ const mayReturn =
   raw(`(session.ended_by in ('lease ran out', 'lock gone') and session.came_back_at is null and session.exit is null
       and now() < session.lease_until + (session.lease_until - session.heartbeat_at))`)
 
-/**
- * Attempts of ended sessions. The recursion hops from one holding session to the next along the index, so its cost is the number
- * of sessions that hold anything, however many jobs are queued or finished.
- */
+/** What is told of an attempt that is found in the rows of `lease`, with its job. */
+const found = sql`running.job_id as id, running.attempt, running.kind, running.stage, running.session_id, running.lease_id, running.slot, running.size`
+
+/** The attempts of a lease, each with whether its crash budget is spent. */
+const attemptsOf = (lease: string) => sql`
+    select ${found}, ${isSpent} as is_spent
+    from holdfast.running
+    cross join lateral (
+      select running.session_id, running.crashes, own.crash_budget
+      from holdfast.job as own
+      where own.id = running.job_id
+      limit 1
+    ) as job
+    where running.lease_id = ${raw(lease)}`
+
+/** Attempts of ended sessions. Its cost is the number of leases, however many jobs are queued or finished, and of the attempts that it finds. */
 export const findAbandoned = statement<OrphanRow>()(
   'orphan.abandoned',
   (p: Batch) => sql`
-  with recursive ${holders},
-  ended as materialized (
-    select holder.session_id, coalesce(session.ended_by, 'session row gone') as rung, session.heartbeat_at,
-      coalesce(${mayReturn}, false) as may_return
-    from holder
-    left join holdfast.session on session.id = holder.session_id
-    where holder.session_id is not null and (session.id is null or session.ended_at is not null)
+  with ended as materialized (
+    select lease.id, coalesce(session.ended_by, 'session row gone') as rung, session.heartbeat_at, coalesce(${mayReturn}, false) as may_return
+    from holdfast.lease
+    left join holdfast.session on session.id = lease.session_id
+    where session.id is null or session.ended_at is not null
+    order by lease.claimed_at, lease.id
   )
-  select job.id, job.attempt, job.kind, job.stage, job.session_id, ended.rung,
-    coalesce(extract(epoch from now() - ended.heartbeat_at) * 1000, 0)::float8 as lost_ms, job.is_spent
+  select job.*, ended.rung, coalesce(extract(epoch from now() - ended.heartbeat_at) * 1000, 0)::float8 as lost_ms
   from ended
-  cross join lateral (
-    select job.id, job.attempt, job.kind, job.stage, job.session_id, ${isSpent} as is_spent
-    from holdfast.live_job as job
-    where job.session_id = ended.session_id and ${legal('revive')} and not (ended.may_return and ${isSpent})
-    limit ${p.limit + (p.offset ?? 0)}
+  cross join lateral (${attemptsOf('ended.id')}
   ) as job
+  where not (ended.may_return and job.is_spent)
   limit ${p.limit}
   offset ${p.offset ?? 0}`,
 )
@@ -79,17 +91,17 @@ export const findAbandoned = statement<OrphanRow>()(
 export const findHung = statement<OrphanRow>()(
   'orphan.hung',
   (p: Batch) => sql`
-  select job.id, job.attempt, job.kind, job.stage, job.session_id, 'deadline passed' as rung,
-    (extract(epoch from now() - job.deadline_at) * 1000)::float8 as lost_ms, job.is_spent
-  from holdfast.session
-  cross join lateral (
-    select job.id, job.attempt, job.kind, job.stage, job.session_id, job.deadline_at, ${isSpent} as is_spent
-    from holdfast.live_job as job
-    where job.session_id = session.id and ${isHung} and ${legal('revive')}
-    order by job.deadline_at
-    limit ${p.limit + (p.offset ?? 0)}
+  with hung as materialized (
+    select lease.id, lease.deadline_at
+    from holdfast.lease
+    join holdfast.session on session.id = lease.session_id and session.ended_at is null
+    where ${isHung}
+    order by lease.deadline_at, lease.id
+  )
+  select job.*, 'deadline passed' as rung, (extract(epoch from now() - hung.deadline_at) * 1000)::float8 as lost_ms
+  from hung
+  cross join lateral (${attemptsOf('hung.id')}
   ) as job
-  where session.ended_at is null
   limit ${p.limit}
   offset ${p.offset ?? 0}`,
 )
@@ -98,53 +110,65 @@ export const findHung = statement<OrphanRow>()(
 export const findOrphan = statement<OrphanRow>()(
   'orphan.one',
   (p: { id: string }) => sql`
-  select job.id, job.attempt, job.kind, job.stage, job.session_id,
+  select ${found}, ${isSpent} as is_spent,
     case when session.id is null then 'session row gone' when session.ended_at is not null then coalesce(session.ended_by, 'ended')
       else 'deadline passed' end as rung,
-    (extract(epoch from now() - case when session.ended_at is null and session.id is not null then job.deadline_at
-      else coalesce(session.heartbeat_at, now()) end) * 1000)::float8 as lost_ms, ${isSpent} as is_spent
-  from holdfast.live_job as job
-  left join holdfast.session on session.id = job.session_id
-  where job.id = ${p.id}::uuid and (${isAbandoned} or ${isHung}) and ${legal('revive')}`,
+    (extract(epoch from now() - case when session.ended_at is null and session.id is not null then running.deadline_at
+      else coalesce(session.heartbeat_at, now()) end) * 1000)::float8 as lost_ms
+  from (select ${p.id}::uuid as id) as wanted
+  cross join lateral ${heldPlace('wanted.id')} as running
+  join holdfast.lease on lease.id = running.lease_id
+  cross join lateral (select running.session_id, running.crashes, own.crash_budget from holdfast.job as own where own.id = wanted.id) as job
+  left join holdfast.session on session.id = running.session_id
+  where ${isAbandoned} or ${isHung}`,
 )
 
 interface Orphans {
   orphans: OrphanRow[]
 }
 
-const mine = (p: Orphans) => sql`
-    select *
-    from unnest(
-      ${p.orphans.map((orphan) => orphan.id)}::uuid[], ${p.orphans.map((orphan) => orphan.attempt)}::int[],
-      ${p.orphans.map((orphan) => orphan.rung)}::text[], ${p.orphans.map((orphan) => orphan.lost_ms)}::float8[],
-      ${p.orphans.map((orphan) => orphan.session_id)}::bigint[]
-    ) as mine (id, attempt, rung, lost_ms, session_id)`
+const fencesOf = (p: Orphans): HeldFence[] =>
+  p.orphans.map(({ id, attempt, session_id, lease_id, slot, size }) => ({
+    id: id as JobId,
+    attempt,
+    sessionId: session_id,
+    leaseId: lease_id,
+    slot,
+    leaseSize: size,
+  }))
 
-const isOrphan = sql`job.id = mine.id and job.attempt = mine.attempt and (${isAbandoned} or ${isHung})`
+/** Takes orphans out of their leases. What another leader has moved meanwhile, or what is no orphan any more, is left alone. */
+const taking = (p: Orphans, which: Sql) =>
+  takingOutOnly(
+    fencesOf(p),
+    {
+      names: 'rung, lost_ms',
+      lists: sql`${p.orphans.map((orphan) => orphan.rung)}::text[], ${p.orphans.map((orphan) => orphan.lost_ms)}::float8[]`,
+    },
+    { lease: sql`(${isAbandoned} or ${isHung})`, job: which },
+  )
 
-/** Puts orphans back in their queues. What another leader has moved meanwhile, or what is no orphan any more, is left alone. */
+/** Puts orphans back in their queues. */
 export const reviveJobs = statement<{ id: string }>()(
   'job.revive',
   (p: Orphans) => sql`
-  with mine as materialized (${mine(p)}),
-  back as (
-    update holdfast.live_job as job
-    set state = ${target('revive')}, crashes = job.crashes + case when ${isInnocent} then 0 else 1 end, session_id = null,
-      deadline_at = null, run_at = now()
-    from mine
-    where ${isOrphan} and not ${isSpent} and ${legal('revive')}
-    returning job.id, job.kind, job.tenant, job.attempt, job.stage, job.crashes, mine.rung, mine.lost_ms, mine.session_id
+  with ${taking(p, sql`not ${isSpent}`)},
+  counted as materialized (
+    select job.*, job.crashes + case when ${isInnocent} then 0 else 1 end as crashes_then
+    from gone as job
+  ),
+  back as (${requeueing({ source: 'counted', runAt: raw('now()'), crashes: 'crashes_then' })}
   ),
   announced as (
     insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
-    select ${eventOf('revive')}, ${target('revive')}, id, kind, tenant, session_id, attempt, stage,
-      json_strip_nulls(json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes,
-        'exit', ${exitOf('back')}, 'cameBack', case when ${cameBackOf('back')} then true end))
-    from back
+    select ${eventOf('revive')}, ${target('revive')}, id, kind, own_tenant, session_id, attempt, stage,
+      json_strip_nulls(json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes_then,
+        'exit', ${exitOf('counted')}, 'cameBack', case when ${cameBackOf('counted')} then true end))
+    from counted
   ),
-  ${snapshotting('revive', 'back')}
+  ${snapshotting('revive', 'counted')}
   select id, ${wakeIdle} as woken
-  from back`,
+  from counted`,
 )
 
 const spentError: Sql = sql`json_build_object('code', 'quarantined', 'message',
@@ -161,13 +185,7 @@ const isOptional: Sql = sql`coalesce(not gone.is_part and (${ofKind('stages', 'g
 export const quarantineJobs = statement<{ id: string }>()(
   'job.quarantine',
   (p: Orphans) => sql`
-  with mine as materialized (${mine(p)}),
-  gone as (
-    delete from holdfast.live_job as job
-    using mine
-    where ${isOrphan} and ${isSpent} and ${legal('quarantine')}
-    returning job.*, mine.rung, mine.lost_ms
-  ),
+  with ${taking(p, isSpent)},
   ${ending({
     move: 'quarantine',
     state: sql`case when ${isOptional} then ${target('quarantine', 'partial')} else ${target('quarantine', 'failed')} end`,

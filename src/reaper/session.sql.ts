@@ -1,5 +1,5 @@
 import { sessionLockClass } from '../store/locks.ts'
-import { legal, raw, sql, statement } from '../store/sql.ts'
+import { raw, sql, statement } from '../store/sql.ts'
 
 /** A session that was ended because its process is gone. */
 export interface EndedRow {
@@ -137,7 +137,7 @@ export const forgetSessions = statement<{ id: number }>()(
     select session.id
     from holdfast.session
     where session.ended_at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
-      and not exists (select from holdfast.live_job as job where job.session_id = session.id)
+      and not exists (select from holdfast.lease where lease.session_id = session.id)
     order by session.id
     limit ${p.limit}
     for update skip locked
@@ -169,14 +169,14 @@ export const strandedKinds = statement<{ queue: string; kind: string; waiting_ms
   'orphan.stranded',
   () => sql`
   with recursive lane (queue, kind) as (
-    (select queue, kind from holdfast.live_job as job where ${legal('claim')} order by queue, kind limit 1)
+    (select queue, kind from holdfast.ready order by queue, kind limit 1)
     union all
     select following.queue, following.kind
     from lane
     cross join lateral (
       select job.queue, job.kind
-      from holdfast.live_job as job
-      where ${legal('claim')} and (job.queue, job.kind) > (lane.queue, lane.kind)
+      from holdfast.ready as job
+      where (job.queue, job.kind) > (lane.queue, lane.kind)
       order by job.queue, job.kind
       limit 1
     ) as following
@@ -191,8 +191,8 @@ export const strandedKinds = statement<{ queue: string; kind: string; waiting_ms
   from lane
   cross join lateral (
     select job.run_at, job.tenant
-    from holdfast.live_job as job
-    where ${legal('claim')} and job.queue = lane.queue and job.kind = lane.kind
+    from holdfast.ready as job
+    where job.queue = lane.queue and job.kind = lane.kind
     order by job.queue, job.kind, job.priority, job.run_at
     limit 1
   ) as first

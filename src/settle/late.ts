@@ -87,7 +87,7 @@ export class LateSettlements {
 
   async #tryThese(due: Kept[]): Promise<void> {
     const bySettlement = new Map(due.map((kept) => [kept.settlement, kept]))
-    for (const same of alike(this.#options, [...bySettlement.keys()])) {
+    for (const same of alike([...bySettlement.keys()])) {
       const mine = same.map((settlement) => bySettlement.get(settlement) as Kept)
       const mostMs = answerMs(Math.min(...mine.map(({ tries }) => tries)))
       const bounds = { answerMs: mostMs, patienceMs: mostSlowParts * mostMs }

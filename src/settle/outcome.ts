@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors/errors.ts'
-import type { Fence } from '../job/id.ts'
+import type { HeldFence } from '../job/id.ts'
 
 /** What went wrong, as it is stored and shown. */
 export interface JobError {
@@ -22,10 +22,8 @@ export type Outcome =
 
 /** The outcome of one attempt, with the fence that allows to write it. */
 export interface Settlement {
-  fence: Fence
+  fence: HeldFence
   outcome: Outcome
-  /** The session that holds the attempt, where one settler writes for several. */
-  sessionId?: number
 }
 
 /** What a settle answers. `lease_lost`: another worker owns the job, or somebody cancelled it; nothing was written. */

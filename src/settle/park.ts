@@ -3,6 +3,7 @@
  * done and must not be done again, so the job waits without being run, and its outcome waits with it until the database accepts it.
  */
 import { messageOf } from '../errors/errors.ts'
+import type { JobId } from '../job/id.ts'
 import { isPassing } from '../store/connection.ts'
 import { removeTwins } from '../store/held.sql.ts'
 import type { Runner } from '../store/store.ts'
@@ -47,9 +48,10 @@ async function writeParked(runner: Runner, row: ParkedRow, outcome: Outcome): Pr
   const [running] = await runner.run(unparkJob, { id, attempt, sessionId })
   await runner.run(forgetParked, { id, attempt })
   if (!running) return 'forgotten'
-  const settlement = { fence: { id, attempt }, outcome } as Settlement
+  const fence = { id: id as JobId, attempt, sessionId, leaseId: running.lease_id, slot: 0, leaseSize: 1 }
+  const settlement: Settlement = { fence, outcome }
   // half a restore may be why it was refused
   await runner.run(removeTwins, { ids: [id] })
-  await writeOutcomes(runner, { move: moveKeyOf(outcome), sessionId, same: [settlement] })
+  await writeOutcomes(runner, { move: moveKeyOf(outcome), same: [settlement] })
   return 'written'
 }

@@ -1,4 +1,4 @@
-import type { Fence } from '../job/id.ts'
+import type { HeldFence } from '../job/id.ts'
 import { announces } from '../job/machine.ts'
 import { pause } from '../service/service.ts'
 import { runBatch, type Told } from '../store/batch.ts'
@@ -13,13 +13,11 @@ import { type MoveKey, moveKeyOf, writeOutcomes } from './write.ts'
 export interface SettlerOptions {
   store: Store
   batchSize: number
-  /** The session of settlements that name none. */
-  sessionId: () => number
   /** Fires when the worker can wait no longer for a database that does not answer. */
   givenUp: AbortSignal
   /** How long a settlement waits for such a database at most. Default: until `givenUp`. */
   patienceMs?: number
-  onRefused: (fences: Fence[], write: string) => void
+  onRefused: (fences: HeldFence[], write: string) => void
   onTrouble: (error: unknown) => void
 }
 
@@ -53,10 +51,10 @@ export async function settleApart(options: SettlerOptions, same: Settlement[], h
   try {
     const told = await settleSame(options, move, same, how)
     const refused = same.filter((_, index) => isLost(told[index] as Told<Settled>))
-    for (const sessionId of new Set(refused.map((one) => sessionOf(options, one))))
+    for (const sessionId of new Set(refused.map(({ fence }) => fence.sessionId)))
       await refuse(
         options,
-        refused.filter((one) => sessionOf(options, one) === sessionId),
+        refused.map(({ fence }) => fence).filter((fence) => fence.sessionId === sessionId),
         move,
       )
     return told
@@ -73,24 +71,21 @@ function keyOf({ id, attempt }: { id: string; attempt: number }): string {
   return `${id} ${attempt}`
 }
 
-function sessionOf(options: SettlerOptions, { sessionId }: Settlement): number {
-  return sessionId ?? options.sessionId()
-}
-
-/** Moves that end a job: their statements read the session from the row, and so can be shared by many. */
-const sharedMoves: ReadonlySet<MoveKey> = new Set(['finish', 'fail', 'fail_optional'])
-
-/** The settlements that one statement can write. */
-export function alike(options: SettlerOptions, batch: Settlement[]): Settlement[][] {
-  const groups = new Map<string, Settlement[]>()
+/** The settlements that one statement can write: of one move, and of each attempt one. */
+export function alike(batch: Settlement[]): Settlement[][] {
+  const groups = new Map<string, Map<string, Settlement>>()
+  const again: Settlement[] = []
   for (const settlement of batch) {
-    const move = moveKeyOf(settlement.outcome)
-    const key = sharedMoves.has(move) ? move : `${move} ${sessionOf(options, settlement)}`
-    const same = groups.get(key)
-    if (same) same.push(settlement)
-    else groups.set(key, [settlement])
+    const { fence, outcome } = settlement
+    const move = moveKeyOf(outcome)
+    const place = `${fence.leaseId} ${fence.slot}`
+    const same = groups.get(move)
+    if (same?.has(place)) again.push(settlement)
+    else if (same) same.set(place, settlement)
+    else groups.set(move, new Map([[place, settlement]]))
   }
-  return [...groups.values()]
+  const apart = [...groups.values()].map((same) => [...same.values()])
+  return again.length > 0 ? [...apart, ...alike(again)] : apart
 }
 
 /**
@@ -127,10 +122,10 @@ async function settleOnce(
   const told = await runBatch(options.store, {
     items: same,
     jobOf: ({ fence }) => fence.id,
+    leaseOf: ({ fence }) => fence.leaseId,
     ...bounds,
     async run(runner, some): Promise<Settled[]> {
-      const sessionId = sessionOf(options, some[0] as Settlement)
-      const [moved] = (await writeOutcomes(runner, { move, sessionId, same: some })) as [Moved]
+      const [moved] = (await writeOutcomes(runner, { move, same: some })) as [Moved]
       stopped.push(...(moved.stopped ?? []))
       const won = wonOf(moved, some.length)
       const settled = isInDoubt && moved.count < some.length ? await withEarlier(runner, move, some, won) : won
@@ -170,9 +165,8 @@ async function stopSpoilt(options: SettlerOptions, ids: string[]): Promise<void>
   if ((await stop())?.[0]?.skipped) await stop()
 }
 
-async function refuse(options: SettlerOptions, mine: Settlement[], write: string): Promise<void> {
-  const fences = mine.map(({ fence }) => fence)
-  const sessionId = sessionOf(options, mine[0] as Settlement)
+async function refuse(options: SettlerOptions, fences: HeldFence[], write: string): Promise<void> {
+  const { sessionId } = fences[0] as HeldFence
   options.onRefused(fences, write)
   // the refusal itself is what counts; its record is for diagnosis, and may be lost with the connection
   await options.store.run(recordRefusals, { fences, sessionId, write }).catch(options.onTrouble)

@@ -42,7 +42,7 @@ async function settleMany(
   batch: Settlement[],
 ): Promise<(Answer | Late<Answer>)[]> {
   const answers = new Map<Settlement, Answer | Late<Answer>>()
-  for (const same of alike(options, batch)) {
+  for (const same of alike(batch)) {
     // while somebody holds rows, the next ones may be held as well, and nobody should wait to find out
     const told = await settleApart(options, same, { isWary: late.size > 0 })
     same.forEach((settlement, index) => {

@@ -15,10 +15,10 @@ export function moveKeyOf(outcome: Outcome): MoveKey {
   return outcome.move === 'fail' && outcome.isOptional ? 'fail_optional' : outcome.move
 }
 
-/** Writes outcomes of one sort, of attempts of one session. */
+/** Writes outcomes of one sort. */
 export function writeOutcomes(
   runner: Runner,
-  { move, sessionId, same }: { move: MoveKey; sessionId: number; same: Settlement[] },
+  { move, same }: { move: MoveKey; same: Settlement[] },
 ): Promise<Moved[]> {
   const fences = same.map(({ fence }) => fence)
   switch (move) {
@@ -27,7 +27,6 @@ export function writeOutcomes(
       const ended = (same as Of<'finish' | 'advance'>[]).map(({ outcome }) => outcome)
       const params = {
         fences,
-        sessionId,
         outputs: ended.map(({ output }) => output),
         stageNames: ended.map(({ stageName }) => stageName),
         flaws: ended.map(({ hasFlaws }) => hasFlaws === true),
@@ -38,7 +37,6 @@ export function writeOutcomes(
       const erred = (same as Of<'retry'>[]).map(({ outcome }) => outcome)
       return runner.run(retryJobs, {
         fences,
-        sessionId,
         errors: erred.map(({ error }) => JSON.stringify(error)),
         delaysMs: erred.map(({ delayMs }) => delayMs),
       })
@@ -47,7 +45,6 @@ export function writeOutcomes(
       const parked = (same as Of<'retry'>[]).map(({ outcome }) => outcome)
       return runner.run(parkJobs, {
         fences,
-        sessionId,
         errors: parked.map(({ error }) => JSON.stringify(error)),
         outcomes: parked.map((outcome) => JSON.stringify(outcome.parked)),
       })
@@ -55,15 +52,14 @@ export function writeOutcomes(
     case 'fail':
     case 'fail_optional': {
       const errors = (same as Of<'fail'>[]).map(({ outcome }) => JSON.stringify(outcome.error))
-      return runner.run(move === 'fail' ? failJobs : failOptional, { fences, sessionId, errors })
+      return runner.run(move === 'fail' ? failJobs : failOptional, { fences, errors })
     }
     case 'fanOut':
       return runner.run(fanOutJobs, {
         fences,
-        sessionId,
         errors: (same as Of<'fanOut'>[]).map(({ outcome: { error } }) => (error ? JSON.stringify(error) : null)),
       })
     case 'release':
-      return runner.run(releaseJobs, { fences, sessionId })
+      return runner.run(releaseJobs, { fences })
   }
 }

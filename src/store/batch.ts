@@ -10,7 +10,7 @@
 import { HoldfastError } from '../errors/errors.ts'
 import { pause } from '../service/service.ts'
 import { isConnectionError, isHeldUp, isOutOfResources, isTaken } from './connection.ts'
-import { heldJobs, removeTwins } from './held.sql.ts'
+import { heldLeases, removeTwins } from './held.sql.ts'
 import { type Runner, type Store, within } from './store.ts'
 
 /**
@@ -27,7 +27,9 @@ export interface Batch<Item, Answer> {
   items: readonly Item[]
   /** Writes these, all or none, and answers one by one in their order. May run several times, each time in a transaction of its own. */
   run: (runner: Runner, items: Item[]) => Promise<Answer[]>
-  /** The live job that an item is about, if it is about one: those that somebody holds are then skipped at once. */
+  /** The lease that an item is about, if it is about one: those that somebody holds are then skipped at once. */
+  leaseOf?: (item: Item) => number
+  /** The job that an item is about, if that is about to end. */
   jobOf?: (item: Item) => string
   /** Looks for held rows before the first try, so that none of them is waited for. Costs three more round trips. */
   isWary?: boolean
@@ -136,7 +138,7 @@ class Splitting<Item, Answer> {
     note(entries, await this.#batch.run(boundedTo(this.#store, this.#partMs), itemsOf(entries)))
   }
 
-  /** Skips the jobs that somebody holds, and waits hardly at all for whatever else may be locked. */
+  /** Skips the leases that somebody holds, and waits hardly at all for whatever else may be locked. */
   async #tryCarefully(entries: readonly Entry<Item, Answer>[]): Promise<void> {
     const { held, free, answers } = await within(
       this.#store,
@@ -159,11 +161,11 @@ class Splitting<Item, Answer> {
     runner: Runner,
     entries: readonly Entry<Item, Answer>[],
   ): Promise<(entry: Entry<Item, Answer>) => boolean> {
-    const { jobOf } = this.#batch
-    if (!jobOf) return () => false
-    const held = await runner.run(heldJobs, { ids: entries.map(({ item }) => jobOf(item)) })
-    const ids = new Set(held.map(({ id }) => id))
-    return ({ item }) => ids.has(jobOf(item))
+    const { leaseOf } = this.#batch
+    if (!leaseOf) return () => false
+    const held = await runner.run(heldLeases, { ids: [...new Set(entries.map(({ item }) => leaseOf(item)))] })
+    const ids = new Set(held.map(({ id }) => Number(id)))
+    return ({ item }) => ids.has(leaseOf(item))
   }
 
   async #fail({ entries, isCareful }: Part<Item, Answer>, error: unknown, waitedMs: number): Promise<void> {
@@ -181,7 +183,7 @@ class Splitting<Item, Answer> {
 
   async #failAlone(entry: Entry<Item, Answer>, error: unknown, isHeld: boolean): Promise<void> {
     if (isHeld) entry.told = { is: 'held', error, isAlone: true }
-    else if (isTaken(error, 'finished_job_pkey')) entry.told = await this.#withoutTwin(entry.item, error)
+    else if (isTaken(error, 'outcome_pkey')) entry.told = await this.#withoutTwin(entry.item, error)
     else entry.told = { is: 'refused', error }
   }
 
@@ -227,5 +229,5 @@ function tellAll<Answer>(entries: readonly Entry<unknown, Answer>[], told: Told<
 
 /** The error of a job that was skipped: the server would say the same if it had been waited for. */
 function heldError(): Error {
-  return Object.assign(new Error('Another transaction holds this job locked.'), { code: '55P03' })
+  return Object.assign(new Error('Another transaction holds the lease of this job locked.'), { code: '55P03' })
 }

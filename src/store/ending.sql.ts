@@ -1,8 +1,12 @@
 import type { MoveName } from '../job/machine.ts'
-import { eventOf, legal, raw, type Sql, sql, target } from './sql.ts'
+import { areBitsSet } from './lease.sql.ts'
+import { eventOf, raw, type Sql, sql } from './sql.ts'
 import { wakeIdle } from './wake.sql.ts'
 
-/** How rows end. `gone` is a CTE that holds them whole, as they left the live table. */
+/**
+ * How jobs end. `gone` is a CTE with a row for each, as it left the place where it was: id, kind, own_tenant, session_id, attempt, stage,
+ * failures, crashes, is_flawed, barrier_id. `marked` and `emptied` are CTEs that set bits in leases.
+ */
 export interface Ending {
   move: MoveName
   /** The final state of a row. */
@@ -36,16 +40,14 @@ export function tolerated(total: string): Sql {
 }
 
 /**
- * What every ending of jobs has in common, as CTEs: they are kept as finished, announced, and counted in the barriers that they
- * are items of; and whoever counts the last item of an armed barrier puts its parent back in the queue.
+ * What every ending of jobs has in common, as CTEs: their outcomes are kept, announced, and counted in the barriers that they are items of;
+ * and whoever counts the last item of an armed barrier puts its parent back in the queue.
  *
  * The barrier's row decides who is last: the update waits for every other settle of the same barrier and then sees its counts, so
- * exactly one finds the sum complete. The parent may have been claimed and sealed after this statement began; its row then still looks
- * `queued` or `running` to us until the update takes a second look, which is why the guard lets these pass. That it does wait is
- * certain all the same: a barrier that is armed and not joined says so, and nobody arms one without making its job wait.
+ * exactly one finds the sum complete.
  *
  * The counters say when to look at the ledger, and the ledger decides: counters that drifted join nothing early, and stop nothing. So the
- * look costs once per barrier. What this statement itself ends is gone from the live table by then, and not yet in the finished one.
+ * look costs once per barrier. What this statement itself ends has left its place by then, and its outcome is not yet to be seen.
  */
 export function ending({
   move,
@@ -57,15 +59,13 @@ export function ending({
 }: Ending): Sql {
   return sql`
   kept as (
-    insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at,
-      finished_at, barrier_id, position, is_part, is_flawed, input, error)
-    select id, kind, queue, tenant, ${state}, stage, attempt, ${failures}, ${crashes}, crash_budget, priority, submitted_at,
-      now(), barrier_id, position, is_part, is_flawed, input, ${error}
+    insert into holdfast.outcome (job_id, state, finished_at, attempt, stage, failures, crashes, is_flawed, barrier_id, error)
+    select id, ${state}, now(), attempt, stage, ${failures}, ${crashes}, is_flawed, barrier_id, ${error}
     from gone
   ),
   announced as (
     insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
-    select ${eventOf(move)}, ${state}, id, kind, tenant, session_id, attempt, stage, ${data}
+    select ${eventOf(move)}, ${state}, id, kind, own_tenant, session_id, attempt, stage, ${data}
     from gone
   ),
   counted as (
@@ -74,10 +74,10 @@ export function ending({
     from (select barrier_id, ${state} as state from gone where barrier_id is not null) as ended
     group by barrier_id
   ),
-  held as materialized (
+  ordered as materialized (
     select barrier.id
     from holdfast.barrier
-    where barrier.id in (select barrier_id from counted)
+    where barrier.id in (select barrier_id from counted) and ${areBitsSet}
     order by barrier.id
     for no key update
   ),
@@ -88,29 +88,21 @@ export function ending({
         then case when ${raw(ledgerFlaws)} > ${tolerated('barrier.total')} then now() end else barrier.stopped_at end,
       joined_at = case when barrier.joined_at is null and barrier.armed_at is not null and ${raw(settled)} >= barrier.total
         then case when holdfast.barrier_drained(barrier.id) then now() end else barrier.joined_at end
-    from counted, held
-    where barrier.id = counted.barrier_id and barrier.id = held.id
-    returning barrier.id, barrier.job_id, barrier.joined_at is not distinct from now() as is_joined,
-      barrier.stopped_at is not distinct from now() and barrier.joined_at is null as is_stopped
-  ),
-  ${joining('bumped')}`
-}
-
-/** Puts the parents of joined barriers back in their queues, with the event. `source` has job_id and is_joined. */
-export function joining(source: string): Sql {
-  return sql`joined as (
-    update holdfast.live_job as job
-    set state = ${target('join')}, run_at = now(), session_id = null, deadline_at = null
-    from ${raw(source)} as source
-    where source.is_joined and job.id = source.job_id and (${legal('join')} or ${legal('fanOut')} or ${legal('claim')})
-    returning job.id, job.kind, job.tenant, job.attempt, job.stage
-  ),
-  join_announced as (
-    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
-    select ${eventOf('join')}, ${target('join')}, id, kind, tenant, attempt, stage
-    from joined
+    from counted, ordered
+    where barrier.id = counted.barrier_id and barrier.id = ordered.id
+    returning barrier.id, barrier.stopped_at is not distinct from now() and barrier.joined_at is null as is_stopped,
+      ${joiningIf('barrier.joined_at is not distinct from now()')}
   )`
 }
 
+/**
+ * Puts the parent of a barrier that has just joined back in its queue, with the event; as a column of what an update of barriers returns,
+ * because that is computed for every row, whoever reads it. By a function with a snapshot of its own: the parent may have begun to wait
+ * after this statement began.
+ */
+export function joiningIf(condition: string): Sql {
+  return raw(`case when ${condition} then holdfast.join_parent(barrier.job_id) else false end as is_joined`)
+}
+
 /** Wakes a worker if a join put a parent back in its queue: whoever ended the last item may not know the parent's kind. */
-export const wakeIfJoined: Sql = sql`case when exists (select from joined) then ${wakeIdle} end`
+export const wakeIfJoined: Sql = sql`case when exists (select from bumped where is_joined) then ${wakeIdle} end`

@@ -1,28 +1,29 @@
+import { heldPlace } from './lease.sql.ts'
 import { sql, statement } from './sql.ts'
 
 /**
- * Which of these live jobs another transaction holds. Those that nobody holds are locked for this one: whatever it does to them next waits
- * for nobody.
+ * Which of these leases another transaction holds. Those that nobody holds are locked for this one: whatever it does to their attempts next
+ * waits for nobody.
  */
-export const heldJobs = statement<{ id: string }>()(
-  'job.held',
-  (p: { ids: string[] }) => sql`
+export const heldLeases = statement<{ id: number }>()(
+  'lease.held',
+  (p: { ids: number[] }) => sql`
   with free as materialized (
-    select job.id
-    from holdfast.live_job as job
-    where job.id = any(${p.ids}::uuid[])
-    for update skip locked
+    select lease.id
+    from holdfast.lease
+    where lease.id = any(${p.ids}::bigint[])
+    for no key update skip locked
   )
-  select job.id
-  from holdfast.live_job as job
-  where job.id = any(${p.ids}::uuid[]) and not exists (select from free where free.id = job.id)`,
+  select lease.id
+  from holdfast.lease
+  where lease.id = any(${p.ids}::bigint[]) and not exists (select from free where free.id = lease.id)`,
 )
 
-/** Removes finished jobs of which a live one has the id, as half a restore leaves them: the live one is about to end, and takes the place. */
+/** Removes outcomes of jobs that a worker has, as half a restore leaves them: such a job is about to end, and takes the place. */
 export const removeTwins = statement<{ id: string }>()(
-  'finished_job.remove_twins',
+  'outcome.remove_twins',
   (p: { ids: string[] }) => sql`
-  delete from holdfast.finished_job as twin
-  where twin.id = any(${p.ids}::uuid[]) and exists (select from holdfast.live_job as job where job.id = twin.id)
-  returning twin.id`,
+  delete from holdfast.outcome as twin
+  where twin.job_id = any(${p.ids}::uuid[]) and exists (select from ${heldPlace('twin.job_id')} as held)
+  returning twin.job_id as id`,
 )

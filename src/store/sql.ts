@@ -61,18 +61,6 @@ export function legal(move: MoveName, table = 'job'): Sql {
   return raw(`${table}.state in (${quoted(legalFrom(move))})`)
 }
 
-/**
- * The guard of a move for rows that are named in the CTE `mine`, in a form that any planner reads well. Statistics may be of a moment when
- * hardly any row was in that state: believing them, it would walk the whole table, or compare each row with each of `mine`. Of a function
- * it assumes nothing of the sort, and an array that it can't look into it takes for a short one, which is what an index is for.
- */
-export function legalOfMine(move: MoveName): Sql {
-  const inState = legalFrom(move).map((state) => `texteq(job.state, '${state}')`)
-  return raw(
-    `job.id = any(array(select id from mine)) and job.id = mine.id and job.attempt = mine.attempt and (${inState.join(' or ')})`,
-  )
-}
-
 /** The state that a move writes; a move with several ends must say which. */
 export function target(move: MoveName, to?: State): Sql {
   const [first, ...others] = leadsTo(move)

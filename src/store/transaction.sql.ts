@@ -6,5 +6,5 @@ import { sql, statement } from './sql.ts'
  */
 export const mustBeInTransaction = statement<never>()(
   'transaction.check',
-  () => sql`lock table holdfast.live_job in access share mode`,
+  () => sql`lock table holdfast.ready in access share mode`,
 )

@@ -1,11 +1,10 @@
+import { smallBytes } from '../job/stored.ts'
 import { type CancelledRow, cancelling } from '../store/cancelling.sql.ts'
+import { heldPlace, requeueing } from '../store/lease.sql.ts'
 import { plainList, sparseList, textList } from '../store/lists.ts'
-import { eventOf, legal, type Sql, sql, statement, target } from '../store/sql.ts'
+import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
 import { wakeIdle } from '../store/wake.sql.ts'
 import type { PreparedJob } from './prepare.ts'
-
-/** Inputs up to this many bytes travel in the row of their job. */
-const smallBytes = 500
 
 /** Whether what a job brings stands in a row of its own: its input is large, or there is more than that. */
 const isApart = ({ inputBytes, meta, trace }: PreparedJob) => inputBytes > smallBytes || meta !== null || trace !== null
@@ -79,10 +78,14 @@ export const submitJobs = statement<{ count: number; ids: string | null }>()(
     select ${eventOf('submit')}, ${target('submit')}, id, kind, tenant, 0, 0
     from accepted
   ),
+  queued as (
+    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget)
+    select id, greatest(now(), coalesce(run_at, now() + delay_ms * interval '1 ms')), kind, queue, tenant, priority, crash_budget
+    from accepted
+  ),
   submitted as (
-    insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at, input)
-    select id, kind, queue, tenant, ${target('submit')}, priority, crash_budget, now(),
-      greatest(now(), coalesce(run_at, now() + delay_ms * interval '1 ms')), case when not is_apart then input end
+    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, input)
+    select id, kind, queue, tenant, priority, crash_budget, now(), case when not is_apart then input end
     from accepted
     returning id
   )
@@ -100,30 +103,45 @@ export const keyHolders = statement<{ tenant: string; key: string; job_id: strin
   join holdfast.job_key on job_key.tenant = given.tenant and job_key.key = given.key`,
 )
 
-/** Cancels jobs, whatever live state they are in, and with a parent all its items, however deep; the row decides. A job that does not come back was not cancelled by this call. */
+/**
+ * Cancels jobs, whatever live state they are in, and with a parent all its items, however deep. A job that does not come back was not
+ * cancelled by this call: it has ended, or somebody was moving it at that moment.
+ */
 export const cancelJobs = statement<CancelledRow>()(
   'job.cancel',
   (p: { ids: string[]; tenant: string | null; reason: string | null; by?: string | null }) =>
     cancelling({
       seed: sql`
-    select job.id, job.id, null::uuid
-    from holdfast.live_job as job
-    where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant}) and ${legal('cancel')}`,
+    select job.id, job.id, null::uuid, held.lease_id, held.slot
+    from holdfast.job
+    left join lateral ${heldPlace('job.id')} as held on true
+    where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant})
+      and not exists (select from holdfast.outcome where outcome.job_id = job.id)`,
       barrierIds: [],
       reason: sql`${p.reason}::text`,
       by: sql`${p.by ?? null}::text`,
     }),
 )
 
+/** Which of these jobs are there and have not ended. */
+export const liveOnes = statement<{ id: string }>()(
+  'job.live',
+  (p: { ids: string[]; tenant: string | null }) => sql`
+  select job.id
+  from holdfast.job
+  where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant})
+    and not exists (select from holdfast.outcome where outcome.job_id = job.id)`,
+)
+
 /** The stage to go back to: the one it stopped at, or, if all stages ran but items of an earlier one failed, that one. */
 const fromStage = (isFromStart: boolean) => sql`
       case when ${isFromStart}::boolean then 0
-        when job.state = 'partial' and job.is_flawed then coalesce((
+        when ended.state = 'partial' and ended.is_flawed then coalesce((
           select min(flawed.stage)
           from holdfast.barrier as flawed
-          where flawed.job_id = job.id and (flawed.failed + flawed.cancelled > 0 or flawed.short is not null)
-        ), job.stage)
-        else job.stage end::smallint`
+          where flawed.job_id = ended.job_id and (flawed.failed + flawed.cancelled > 0 or flawed.short is not null)
+        ), ended.stage)
+        else ended.stage end::smallint`
 
 /**
  * Sends final jobs round again, from the stage they stopped at or from the start, and with a parent its failed items: those that
@@ -134,20 +152,28 @@ export const redoJobs = statement<{ id: string }>()(
   'job.redo',
   (p: { ids: string[]; tenant: string | null; isFromStart: boolean }) => sql`
   with recursive family (id, from_stage) as (
-    select job.id, ${fromStage(p.isFromStart)}
-    from holdfast.finished_job as job
-    where job.id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant}) and ${legal('redo')}
+    select ended.job_id, ${fromStage(p.isFromStart)}
+    from holdfast.outcome as ended
+    join holdfast.job on job.id = ended.job_id
+    where ended.job_id = any(${p.ids}::uuid[]) and (${p.tenant}::text is null or job.tenant = ${p.tenant}) and ${legal('redo', 'ended')}
     union all
-    select job.id, ${fromStage(p.isFromStart)}
+    select ended.job_id, ${fromStage(p.isFromStart)}
     from family
     join holdfast.barrier on barrier.job_id = family.id and barrier.stage = family.from_stage
-    join holdfast.finished_job as job on job.barrier_id = barrier.id
-    where ${legal('redo')} and not ${p.isFromStart}::boolean
+    join holdfast.outcome as ended on ended.barrier_id = barrier.id
+    where ${legal('redo', 'ended')} and not ${p.isFromStart}::boolean
   ),
-  back as (
-    delete from holdfast.finished_job as job
-    where job.id = any(array(select id from family)) and ${legal('redo')}
-    returning job.*, ${fromStage(p.isFromStart)} as from_stage
+  taken as (
+    delete from holdfast.outcome as ended
+    where ended.job_id = any(array(select id from family)) and ${legal('redo', 'ended')}
+    returning ended.*, ${fromStage(p.isFromStart)} as from_stage
+  ),
+  back as materialized (
+    select job.id, job.kind, job.queue, job.tenant, job.barrier_id, taken.state, taken.attempt, taken.from_stage,
+      case when job.is_part then taken.stage else taken.from_stage end as stage, 0 as failures, 0 as crashes,
+      taken.is_flawed and taken.state <> 'partial' and not ${p.isFromStart}::boolean as is_flawed
+    from taken
+    join holdfast.job on job.id = taken.job_id
   ),
   cleared as (
     delete from holdfast.stage_output as output
@@ -190,11 +216,6 @@ export const redoJobs = statement<{ id: string }>()(
     select ${eventOf('redo')}, ${target('redo')}, id, kind, tenant, attempt, from_stage
     from back
   )
-  insert into holdfast.live_job (id, kind, queue, tenant, state, stage, attempt, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part,
-    input, is_flawed)
-  select id, kind, queue, tenant, ${target('redo')}, case when is_part then stage else from_stage end, attempt, priority, crash_budget, submitted_at, now(),
-    barrier_id, position, is_part, input,
-    is_flawed and state <> 'partial' and not ${p.isFromStart}::boolean
-  from back
-  returning id, ${wakeIdle} as woken`,
+  ${requeueing({ source: 'back', runAt: raw('now()') })}
+  returning job_id as id, ${wakeIdle} as woken`,
 )

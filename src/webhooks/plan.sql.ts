@@ -93,12 +93,9 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
     left join lateral (
       select own.queue, own.submitted_at, own.barrier_id is not null as is_item,
         (select barrier.job_id from holdfast.barrier where barrier.id = own.barrier_id) as parent
-      from (
-        select live.queue, live.submitted_at, live.barrier_id from holdfast.live_job as live where live.id = one.job_id
-        union all
-        select ended.queue, ended.submitted_at, ended.barrier_id from holdfast.finished_job as ended where ended.id = one.job_id
-        limit 1
-      ) as own
+      from holdfast.job as own
+      where own.id = one.job_id
+      limit 1
     ) as job on true
     left join lateral (
       select kept.trace, case when octet_length(kept.meta::text) <= ${p.maxBytes}::bigint then kept.meta end as meta

@@ -1,4 +1,4 @@
-import { legal, sql, statement } from '../store/sql.ts'
+import { sql, statement } from '../store/sql.ts'
 import { notify } from '../store/wake.sql.ts'
 
 /** Resumes a queue. No row back: it was not paused. */
@@ -15,7 +15,7 @@ export const resumeQueue = statement<{ name: string }>()(
 export const wakeFor = statement<{ id: string }>()(
   'why.wake',
   (p: { id: string }) => sql`
-  select job.id, ${notify('holdfast_wake')} as woken
-  from holdfast.live_job as job
-  where job.id = ${p.id}::uuid and ${legal('claim')} and job.run_at <= now()`,
+  select job_id as id, ${notify('holdfast_wake')} as woken
+  from holdfast.ready
+  where job_id = ${p.id}::uuid and run_at <= now()`,
 )

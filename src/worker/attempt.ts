@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { AbortReason, AnyJob, AnyStage, Backoff } from '../job/define.ts'
 import type { Each } from '../job/fan-out.ts'
-import type { Fence, JobId } from '../job/id.ts'
+import type { HeldFence, JobId } from '../job/id.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import type { Traced } from '../trace/trace.ts'
 import type { ClaimedRow } from './lot.ts'
@@ -38,19 +38,9 @@ export interface Attempt {
   signal(): AbortSignal
 }
 
-/** A fence with the session that claimed the attempt. A late write is recorded under that one, whichever session the worker has by then. */
-export interface HeldFence extends Fence {
-  readonly sessionId: number
-}
-
 /** The fence of an attempt of this worker. */
-export function heldFenceOf({ id, attempt, sessionId }: ClaimedRow): HeldFence {
-  return { id: id as JobId, attempt, sessionId }
-}
-
-/** The fence of a claimed row. */
-export function fenceOf(row: { id: string; attempt: number }): Fence {
-  return { id: row.id as JobId, attempt: row.attempt }
+export function heldFenceOf({ id, attempt, sessionId, leaseId, slot, leaseSize }: ClaimedRow): HeldFence {
+  return { id: id as JobId, attempt, sessionId, leaseId, slot, leaseSize }
 }
 
 /** What a stage allows its attempts; the same for all of them. */

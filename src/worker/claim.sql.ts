@@ -1,28 +1,35 @@
-import type { Fence } from '../job/id.ts'
+import type { HeldFence, JobId } from '../job/id.ts'
 import { plainList } from '../store/lists.ts'
-import { legal, legalOfMine, raw, type Sql, sql, statement, target } from '../store/sql.ts'
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
 import { isNoSuspect, isSuspect } from '../store/suspect.sql.ts'
 import type { Lane } from './lanes.ts'
 
 /**
- * Claimed jobs, as the database hands them over: those whose input stands in their row all in one, any other alone. A row each would cost
- * this process more to read than all else that it does for a short job; and large inputs together might be more than one text can hold.
+ * Claimed jobs of one lease, as the database hands them over: those whose input stands in their row all in one, any other alone. A row each
+ * would cost this process more to read than all else that it does for a short job; and large inputs together might be more than one text
+ * can hold.
  */
 export interface ClaimedLot {
+  lease_id: number
+  lease_size: number
+  kind: string
+  stage: number
+  /** Each list as Postgres writes it. What is missing is what most jobs have; what all have in common may be told once, without braces. */
   ids: string
-  kinds: string
+  slots: string
   tenants: string
-  /** In seconds since 1970: how a time is written depends on the settings of the server. */
+  /** In milliseconds since 1970: how a time is written depends on the settings of the server. */
   submitted: string
-  /** Priority, stage, attempt, failures, crashes and whether it is a part; nothing where a job is what most are. */
-  numbers: string
+  priorities: string
+  attempts: string | null
+  failures: string | null
+  crashes: string | null
+  /** The barriers of those that run a part of their parent's stage. */
+  parts: string | null
   inputs: string | null
   outputs: string | null
   trace: string | null
 }
-
-/** What a job has that says nothing of it. */
-export const usualPriority = 2
 
 /** Stands between the texts of a lot. Neither JSON nor any name holds it. */
 export const separator = '\x1e'
@@ -36,13 +43,12 @@ export interface Claim {
   deadlinesMs: string
 }
 
-/** What a claim answers beside the usual, and which of the jobs that it has picked it takes. */
+/** Which of the jobs that a claim has picked it takes. */
 export interface ClaimMore {
-  returned: Sql
   taken: (picked: Sql) => Sql
 }
 
-const nothingMore: ClaimMore = { returned: raw(''), taken: (picked) => sql`select place from (${picked}) as picked` }
+const nothingMore: ClaimMore = { taken: (picked) => sql`select place from (${picked}) as picked` }
 
 let lastRead: { text: string; commonMs: number | null } = { text: '', commonMs: null }
 
@@ -56,9 +62,9 @@ function commonMs(text: string): number | null {
 }
 
 /**
- * Claims up to `most` due jobs, lane after lane. The inner select locks row by row and stops at the limit, and `any(array(…))`
- * runs it once, so no more is ever locked or claimed than asked for, whatever the planner thinks of the tables. A row that is changed
- * between the statement's snapshot and its lock has moved and is not found again by its place: it is left to the next claim.
+ * Claims up to `most` due jobs, lane after lane: takes them out of `ready`, and makes a lease for those of each kind and stage. The inner
+ * select locks row by row and stops at the limit, and `any(array(…))` runs it once, so no more is ever locked or claimed than asked for,
+ * whatever the planner thinks of the tables. Items of fan-outs have leases of their own: whoever cancels a fan-out looks for no others.
  */
 export function claimThose(p: Claim, which: Sql, answer: Sql, more: ClaimMore = nothingMore): Sql {
   const picked = sql`
@@ -68,10 +74,10 @@ export function claimThose(p: Claim, which: Sql, answer: Sql, more: ClaimMore = 
         ${p.lanes.map((lane) => lane.priority)}::smallint[], ${p.lanes.map((lane) => lane.stageCount)}::smallint[]
       ) as lane (queue, kind, priority, stage_count)
       cross join lateral (
-        select job.id, job.ctid as place
-        from holdfast.live_job as job
+        select job.job_id as id, job.ctid as place
+        from holdfast.ready as job
         where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
-          and ${legal('claim')} and job.run_at <= now() and job.stage < lane.stage_count
+          and job.run_at <= now() and job.stage < lane.stage_count
           and ${which}
         order by job.run_at
         limit ${p.most}
@@ -81,37 +87,62 @@ export function claimThose(p: Claim, which: Sql, answer: Sql, more: ClaimMore = 
         and not exists (select from holdfast.queue where name = lane.queue and paused_at is not null)
       limit ${p.most}`
   return sql`
-  with claimed as (
-    update holdfast.live_job as job
-    set state = ${target('claim')}, attempt = job.attempt + 1, session_id = ${p.sessionId}::bigint,
-      deadline_at = now() + coalesce(${commonMs(p.deadlinesMs)}::float8, (${p.deadlinesMs}::jsonb -> job.kind ->> job.stage)::float8) * interval '1 ms'
-    where job.ctid = any(array(${more.taken(picked)}
+  with taken as (
+    delete from holdfast.ready
+    where ready.ctid = any(array(${more.taken(picked)}
     ))
-    returning job.id, job.kind, job.queue, job.tenant, job.stage, job.attempt, job.failures, job.crashes, job.priority, job.submitted_at, job.is_part, job.barrier_id,
-      job.input${more.returned}
+    returning ready.*
+  ),
+  grouped as materialized (
+    select kind, queue, stage, max(run_at) as due_at, case when min(tenant collate "C") = max(tenant collate "C") then min(tenant collate "C") end as tenant,
+      array_agg(barrier_id) filter (where barrier_id is not null) as barrier_ids, array_agg(job_id) as job_ids,
+      case when max(attempt) > 0 then array_agg(attempt + 1) end as attempts, case when max(failures) > 0 then array_agg(failures) end as failures,
+      case when max(crashes) > 0 then array_agg(crashes) end as crashes, case when bool_or(is_flawed) then array_agg(is_flawed) end as flawed
+    from taken
+    group by kind, queue, stage, barrier_id is not null
+  ),
+  leased as (
+    insert into holdfast.lease (session_id, deadline_at, due_at, low_id, high_id, stage, kind, queue, tenant, done, barrier_ids, job_ids, attempts,
+      failures, crashes, flawed)
+    select ${p.sessionId}::bigint,
+      now() + coalesce(${commonMs(p.deadlinesMs)}::float8, (${p.deadlinesMs}::jsonb -> kind ->> stage)::float8) * interval '1 ms', due_at,
+      (select id from unnest(job_ids) as one (id) order by id limit 1), (select id from unnest(job_ids) as one (id) order by id desc limit 1),
+      stage, kind, queue, tenant, repeat('0', cardinality(job_ids))::varbit,
+      case when barrier_ids is not null then array(select distinct id from unnest(barrier_ids) as one (id)) end, job_ids, attempts, failures, crashes, flawed
+    from grouped
+    returning *
   ),
   told as (
-    select claimed.*, payload.input as own_input, payload.trace, case when claimed.stage > 0 then (
+    select leased.id as lease_id, length(leased.done) as lease_size, (one.number - 1)::int as slot, job.id, leased.kind, leased.queue, job.tenant,
+      leased.tenant as one_tenant, leased.stage,
+      coalesce(one.attempt, 1) as attempt, coalesce(one.failures, 0::smallint) as failures, coalesce(one.crashes, 0::smallint) as crashes, job.priority,
+      job.submitted_at, leased.deadline_at, job.is_part, job.barrier_id, job.input, payload.input as own_input, payload.trace,
+      case when leased.stage > 0 then (
         select json_object_agg(output.name, output.output)::text
         from holdfast.stage_output as output
-        where output.job_id = claimed.id and output.stage < claimed.stage
+        where output.job_id = job.id and output.stage < leased.stage
       ) end as outputs
-    from claimed
-    left join holdfast.job_payload as payload on payload.job_id = case when claimed.input is null then claimed.id end
+    from leased
+    cross join lateral unnest(leased.job_ids, leased.attempts, leased.failures, leased.crashes) with ordinality as one (job_id, attempt, failures, crashes, number)
+    cross join lateral (select * from holdfast.job where job.id = one.job_id limit 1) as job
+    left join holdfast.job_payload as payload on payload.job_id = case when job.input is null then job.id end
   )
   ${answer}`
 }
 
-const listed = (what: string) => raw(`string_agg((${what})::text, E'\\x1e')`)
+const ms = `floor(date_part('epoch', submitted_at) * 1000 + 0.001)::bigint`
 
-const inLots = sql`
-  select array_agg(id)::text as ids, ${listed('kind')} as kinds, ${listed('tenant')} as tenants,
-    ${listed(`date_part('epoch', submitted_at)`)} as submitted,
-    ${listed(`case when attempt > 1 or stage > 0 or failures > 0 or crashes > 0 or is_part or priority <> ${usualPriority}
-      then concat_ws(',', priority, stage, attempt, failures, crashes, case when is_part then barrier_id end) else '' end`)} as numbers,
-    ${listed('coalesce(input, own_input)')} as inputs, min(outputs) as outputs, min(trace) as trace
+const inLots = raw(`
+  select lease_id, min(lease_size) as lease_size, min(kind) as kind, min(stage) as stage, array_agg(id)::text as ids, array_agg(slot)::text as slots,
+    coalesce(min(one_tenant), array_agg(tenant)::text) as tenants,
+    case when min(submitted_at) = max(submitted_at) then min(${ms})::text else array_agg(${ms})::text end as submitted,
+    case when min(priority) = max(priority) then min(priority)::text else array_agg(priority)::text end as priorities,
+    case when max(attempt) > 1 then array_agg(attempt)::text end as attempts, case when max(failures) > 0 then array_agg(failures)::text end as failures,
+    case when max(crashes) > 0 then array_agg(crashes)::text end as crashes,
+    case when bool_or(is_part) then array_agg(case when is_part then barrier_id end)::text end as parts,
+    string_agg(coalesce(input, own_input)::text, E'\\x1e') as inputs, min(outputs) as outputs, min(trace) as trace
   from told
-  group by case when input is null or stage > 0 then id end`
+  group by lease_id, case when input is null or stage > 0 then id end`)
 
 /** Claims jobs that are not suspected of killing their workers. */
 export const claimJobs = statement<ClaimedLot>()('job.claim', (p: Claim) => claimThose(p, isNoSuspect, inLots))
@@ -131,9 +162,8 @@ export const nextDue = statement<{ due_ms: number | null }>()(
   ) as lane (queue, kind, priority)
   cross join lateral (
     select job.run_at
-    from holdfast.live_job as job
-    where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
-      and ${legal('claim')} and job.run_at > now()
+    from holdfast.ready as job
+    where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority and job.run_at > now()
     order by job.run_at
     limit 1
   ) as first`,
@@ -142,29 +172,39 @@ export const nextDue = statement<{ due_ms: number | null }>()(
 /** Which of these attempts are no longer this worker's, and whether that is because the job was cancelled. */
 export const lostAttempts = statement<{ id: string; attempt: number; state: string | null }>()(
   'attempt.lost',
-  (p: { ids: string[]; attempts: number[] }) => sql`
-  with mine as materialized (
-    select *
-    from unnest(${plainList(p.ids)}::uuid[], ${plainList(p.attempts)}::int[]) as mine (id, attempt)
-  ),
-  held as materialized (
-    select job.id, job.attempt
-    from holdfast.live_job as job
-    join mine on ${legalOfMine('finish')}
-  )
-  select mine.id, mine.attempt, (select state from holdfast.finished_job where finished_job.id = mine.id)
-  from mine
-  where not exists (select from held where held.id = mine.id and held.attempt = mine.attempt)`,
+  (p: { fences: readonly HeldFence[] }) => sql`
+  select mine.id, mine.attempt, (select outcome.state from holdfast.outcome where outcome.job_id = mine.id)
+  from unnest(
+    ${plainList(p.fences.map(({ id }) => id))}::uuid[], ${plainList(p.fences.map(({ attempt }) => attempt))}::int[],
+    ${plainList(p.fences.map(({ leaseId }) => leaseId))}::bigint[], ${plainList(p.fences.map(({ slot }) => slot))}::int[]
+  ) as mine (id, attempt, lease_id, slot)
+  where coalesce((select get_bit(lease.done, mine.slot) from holdfast.lease where lease.id = mine.lease_id), 1) = 1`,
 )
 
-/** Attempts in this session's name that it does not hold: their claim was carried out, and its answer lost. */
-export const unheldAttempts = statement<Fence>()(
+/** Attempts in this session's name of leases that it does not know: their claim was carried out, and its answer lost. */
+export const unheldAttempts = statement<HeldRow>()(
   'attempt.unheld',
-  (p: { sessionId: number; ids: string[] }) => sql`
-  select job.id, job.attempt
-  from holdfast.live_job as job
-  where job.session_id = ${p.sessionId}::bigint and ${legal('release')} and job.id <> all(${p.ids}::uuid[])`,
+  (p: { sessionId: number; leaseIds: number[] }) => sql`
+  select running.job_id as id, running.attempt, running.session_id, running.lease_id, running.slot, running.size
+  from holdfast.running
+  where running.session_id = ${p.sessionId}::bigint and running.lease_id <> all(${p.leaseIds}::bigint[])`,
 )
+
+/** An attempt, and where it is held. */
+export interface HeldRow {
+  id: string
+  attempt: number
+  session_id: number
+  lease_id: number
+  slot: number
+  size: number
+}
+
+/** The fence of such a row. */
+export function fenceOfHeld(row: HeldRow): HeldFence {
+  const { id, attempt, session_id, lease_id, slot, size } = row
+  return { id: id as JobId, attempt, sessionId: session_id, leaseId: lease_id, slot, leaseSize: size }
+}
 
 /** Kinds to be made known, each at the same place of all lists. */
 export interface Kinds {

@@ -1,12 +1,12 @@
 import type { Config } from '../config/config.ts'
 import type { AnyJob } from '../job/define.ts'
-import type { Fence } from '../job/id.ts'
+import type { HeldFence } from '../job/id.ts'
 import { type Loop, loop } from '../service/service.ts'
 import { releaseJobs } from '../settle/settle.sql.ts'
 import { runBatch } from '../store/batch.ts'
 import { type Store, tellingRunner } from '../store/store.ts'
 import { heldFenceOf } from './attempt.ts'
-import { claimJobs, claimSuspects, nextDue, unheldAttempts } from './claim.sql.ts'
+import { claimJobs, claimSuspects, fenceOfHeld, nextDue, unheldAttempts } from './claim.sql.ts'
 import type { Taker } from './handover.ts'
 import type { Hands } from './hands.ts'
 import { deadlinesOf, type Lane, rotated } from './lanes.ts'
@@ -84,8 +84,8 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
     isClaimInDoubt = true
     const sessionId = session.id()
     // only a handler can block this thread while the claim is under way; then the heartbeat thread gives back what comes of it
-    const held = hands.held()
-    if (held.length > 0) session.tell({ claiming: { ticket, sessionId, held: held.map(({ id }) => id).join() } })
+    const known = leasesOf(hands.held())
+    if (known.length > 0) session.tell({ claiming: { ticket, sessionId, held: known.join() } })
     let isOurs = true
     const asked = { sessionId, lanes: rotated(lanes, turns), most, deadlinesMs }
     const lots = await store.run(statement, asked).finally(() => {
@@ -93,7 +93,7 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
     })
     const rows = rowsOf(lots, sessionId)
     if (isOurs) hands.take(rows, { isAlone: statement === claimSuspects })
-    else await giveBack(rows.map(heldFenceOf), sessionId)
+    else await giveBack(rows.map(heldFenceOf))
     isClaimInDoubt = false
     return rows.length
   }
@@ -111,20 +111,19 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
   async function releaseUnheld(): Promise<void> {
     comparedAtMs = performance.now()
     const sessionId = session.id()
-    const held = hands.held()
-    const fences = await store.run(unheldAttempts, { sessionId, ids: held.map(({ id }) => id) })
-    await giveBack(fences, sessionId)
+    const unheld = await store.run(unheldAttempts, { sessionId, leaseIds: leasesOf(hands.held()) })
+    await giveBack(unheld.map(fenceOfHeld))
     isClaimInDoubt = false
   }
 
   /** One that can't be given back now must not keep us from claiming: it is found again with the next heartbeat. */
-  async function giveBack(fences: Fence[], sessionId: number): Promise<void> {
+  async function giveBack(fences: HeldFence[]): Promise<void> {
     const told = await runBatch(store, {
       items: fences,
-      jobOf: ({ id }) => id,
+      leaseOf: ({ leaseId }) => leaseId,
       isWary: true,
       async run(runner, some) {
-        await runner.run(releaseJobs, { fences: some, sessionId })
+        await runner.run(releaseJobs, { fences: some })
         return some
       },
     })
@@ -162,4 +161,8 @@ export function makeClaimer(options: ClaimerOptions): Claimer {
       looking.wake()
     },
   }
+}
+
+function leasesOf(fences: readonly HeldFence[]): number[] {
+  return [...new Set(fences.map(({ leaseId }) => leaseId))]
 }

@@ -1,13 +1,13 @@
-import type { Fence, JobId } from '../job/id.ts'
+import type { HeldFence, JobId } from '../job/id.ts'
 import { releaseJobs } from '../settle/settle.sql.ts'
 import { runBatch } from '../store/batch.ts'
 import { openStore, type Store } from '../store/store.ts'
-import { unheldAttempts } from './claim.sql.ts'
+import { fenceOfHeld, unheldAttempts } from './claim.sql.ts'
 import { distance, later, Seizer } from './handover.ts'
 import type { Prefetched } from './prefetch.ts'
 import { readVitals } from './vitals.ts'
 
-/** A claim that the main thread has under way, with what it held when it sent it. */
+/** A claim that the main thread has under way, with the leases that it knew of when it sent it. */
 export interface ClaimUnderWay {
   ticket: number
   sessionId: number
@@ -28,7 +28,7 @@ export interface GiveBackOptions {
 
 interface Owed {
   sessionId: number
-  fences: Fence[]
+  fences: HeldFence[]
 }
 
 /**
@@ -131,7 +131,7 @@ export class GiveBack {
   async #releaseOwed(store: Store): Promise<number> {
     let count = 0
     for (const owed of [...this.#owed]) {
-      const { released, held } = await release(store, owed)
+      const { released, held } = await release(store, owed.fences)
       this.#owed.splice(this.#owed.indexOf(owed), 1)
       count += released
       if (held.length > 0) this.#owe({ ...owed, fences: held })
@@ -143,11 +143,12 @@ export class GiveBack {
   async #releaseClaimed(store: Store): Promise<number> {
     if (!this.#claim?.isSeized) return 0
     const { sessionId, held } = this.#claim
-    const fences = await store.run(unheldAttempts, { sessionId, ids: held === '' ? [] : held.split(',') })
+    const leaseIds = held === '' ? [] : held.split(',').map(Number)
+    const fences = (await store.run(unheldAttempts, { sessionId, leaseIds })).map(fenceOfHeld)
     // the server may still be at it
     this.#claimDueAtMs = performance.now() + this.#options.holdMs
     if (fences.length === 0) return 0
-    const told = await release(store, { sessionId, fences })
+    const told = await release(store, fences)
     this.#owe({ sessionId, fences: told.held })
     this.#putBackClaim()
     return told.released
@@ -161,13 +162,13 @@ export class GiveBack {
 }
 
 /** Gives attempts back. Those that somebody holds locked are left for later; what is no longer ours has been moved on by somebody else. */
-async function release(store: Store, { sessionId, fences }: Owed): Promise<{ released: number; held: Fence[] }> {
+async function release(store: Store, fences: HeldFence[]): Promise<{ released: number; held: HeldFence[] }> {
   let released = 0
   const told = await runBatch(store, {
     items: fences,
-    jobOf: ({ id }) => id,
+    leaseOf: ({ leaseId }) => leaseId,
     async run(runner, some) {
-      const [moved] = await runner.run(releaseJobs, { fences: some, sessionId })
+      const [moved] = await runner.run(releaseJobs, { fences: some })
       released += moved?.count ?? 0
       return some
     },
@@ -191,9 +192,20 @@ function endOf(batch: Prefetched): number {
 }
 
 /** The jobs of a batch that were not taken before that number. */
-function fencesOf(batch: Prefetched, from: number): Fence[] {
+function fencesOf(batch: Prefetched, from: number): HeldFence[] {
   const ids = batch.ids.split(',')
-  const attempts = batch.attempts === '' ? null : batch.attempts.split(',').map(Number)
+  const attempts = batch.attempts === '' ? null : batch.attempts.split(',')
+  const [leases, sizes, slots] = [batch.leases, batch.sizes, batch.slots].map((list) => list.split(',').map(Number)) as [number[], number[], number[]]
   const taken = Math.max(0, ids.length - distance(from, endOf(batch)))
-  return ids.slice(taken).map((id, index) => ({ id: id as JobId, attempt: attempts?.[taken + index] ?? 1 }))
+  return ids.slice(taken).map((id, index) => {
+    const at = taken + index
+    return {
+      id: id as JobId,
+      attempt: Number(attempts?.[at] ?? 1),
+      sessionId: batch.sessionId,
+      leaseId: leases[at] as number,
+      slot: slots[at] as number,
+      leaseSize: sizes[at] as number,
+    }
+  })
 }

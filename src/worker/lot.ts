@@ -1,10 +1,13 @@
-import { type ClaimedLot, separator, usualPriority } from './claim.sql.ts'
+import { type ClaimedLot, separator } from './claim.sql.ts'
 
 /** A claimed job. */
 export interface ClaimedRow {
   id: string
-  /** The session in whose name it was claimed. */
+  /** The session in whose name it was claimed, and its place in the lease that came of it. */
   sessionId: number
+  leaseId: number
+  slot: number
+  leaseSize: number
   kind: string
   tenant: string
   priority: number
@@ -28,48 +31,67 @@ export function rowsOf(lots: ClaimedLot[], sessionId: number): ClaimedRow[] {
     .sort((a, b) => a.priority - b.priority || (a.id < b.id ? -1 : 1))
 }
 
-// a time in seconds is a little off in its last digit
-const roundingMs = 0.001
-
 function unpacked(lot: ClaimedLot, sessionId: number): ClaimedRow[] {
-  const kinds = lot.kinds.split(separator)
-  const tenants = lot.tenants.split(separator)
-  const submitted = lot.submitted.split(separator)
-  const numbers = lot.numbers.split(separator)
-  const inputs = lot.inputs === null ? [] : lot.inputs.split(separator)
   const ids = lot.ids.slice(1, -1).split(',')
-  return ids.map((id, index) => {
-    const row: ClaimedRow = {
+  const inputs = lot.inputs === null ? [] : lot.inputs.split(separator)
+  const slots = listOf(lot.slots)
+  const tenants = textsOf(lot.tenants)
+  const submitted = listOf(lot.submitted)
+  const priorities = listOf(lot.priorities)
+  const rows = ids.map((id, index): ClaimedRow => {
+    return {
       id,
       sessionId,
-      kind: kinds[index] as string,
-      tenant: tenants[index] as string,
-      priority: usualPriority,
-      stage: 0,
+      leaseId: lot.lease_id,
+      slot: Number(slots(index)),
+      leaseSize: lot.lease_size,
+      kind: lot.kind,
+      tenant: tenants(index),
+      priority: Number(priorities(index)),
+      stage: lot.stage,
       attempt: 1,
       failures: 0,
       crashes: 0,
       is_part: false,
-      submittedAtMs: Math.floor(Number(submitted[index]) * 1000 + roundingMs),
+      submittedAtMs: Number(submitted(index)),
       input: inputs[index] ?? null,
       outputs: lot.outputs,
       trace: lot.trace,
     }
-    const given = numbers[index] as string
-    return given === '' ? row : withNumbers(row, given)
   })
+  if (lot.attempts ?? lot.failures ?? lot.crashes ?? lot.parts) addNumbers(lot, rows)
+  return rows
 }
 
-function withNumbers(row: ClaimedRow, given: string): ClaimedRow {
-  const [priority, stage, attempt, failures, crashes, barrierId] = given.split(',')
-  return {
-    ...row,
-    priority: Number(priority),
-    stage: Number(stage),
-    attempt: Number(attempt),
-    failures: Number(failures),
-    crashes: Number(crashes),
-    is_part: barrierId !== undefined,
-    ...(barrierId !== undefined && { barrierId }),
+/** What few jobs have: they are not the first attempt, have failed or crashed before, or run a part. */
+function addNumbers(lot: ClaimedLot, rows: ClaimedRow[]): void {
+  const attempts = listOf(lot.attempts ?? '1')
+  const failures = listOf(lot.failures ?? '0')
+  const crashes = listOf(lot.crashes ?? '0')
+  const parts = listOf(lot.parts ?? 'NULL')
+  for (const [index, row] of rows.entries()) {
+    row.attempt = Number(attempts(index))
+    row.failures = Number(failures(index))
+    row.crashes = Number(crashes(index))
+    const barrierId = parts(index)
+    if (barrierId === 'NULL') continue
+    row.is_part = true
+    row.barrierId = barrierId
   }
+}
+
+/** A list of numbers or ids as Postgres writes it, or the one that all have. */
+function listOf(text: string): (index: number) => string {
+  if (!text.startsWith('{')) return () => text
+  const values = text.slice(1, -1).split(',')
+  return (index) => values[index] as string
+}
+
+/** The same for texts. A tenant has no quote or backslash in it, but may have what makes Postgres put it into quotes. */
+function textsOf(text: string): (index: number) => string {
+  if (!text.startsWith('{')) return () => text
+  const values = [...text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^,]+)/g)].map(([, quoted, plain]) =>
+    quoted === undefined ? (plain as string) : quoted.replace(/\\(.)/g, '$1'),
+  )
+  return (index) => values[index] as string
 }

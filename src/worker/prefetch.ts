@@ -9,6 +9,10 @@ export interface Prefetched {
   ids: string
   /** Nothing if all are first attempts, as most are. */
   attempts: string
+  /** The lease of each, its size, and the place in it. */
+  leases: string
+  sizes: string
+  slots: string
 }
 
 interface Waiting {
@@ -82,6 +86,9 @@ export class Prefetch {
       sessionId: first.sessionId,
       ids: rows.map(({ id }) => id).join(),
       attempts: rows.every(({ attempt }) => attempt === 1) ? '' : rows.map(({ attempt }) => attempt).join(),
+      leases: rows.map(({ leaseId }) => leaseId).join(),
+      sizes: rows.map(({ leaseSize }) => leaseSize).join(),
+      slots: rows.map(({ slot }) => slot).join(),
     })
   }
 

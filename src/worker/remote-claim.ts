@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.ts'
 import type { Store } from '../store/store.ts'
-import { fenceOf } from './attempt.ts'
 import { type Lane, lanesOf, rotated } from './lanes.ts'
 import {
   claimForRemote,
@@ -46,7 +45,7 @@ export interface RemoteClaimParts {
   /** Throws if the session has ended or is not this caller's. */
   stillOpen: (id: number) => Promise<unknown>
   /** Gives back what nobody waits for any more. */
-  giveBack: (session: RemoteRow, rows: RemoteClaimedRow[]) => Promise<unknown>
+  giveBack: (rows: RemoteClaimedRow[]) => Promise<unknown>
   onTrouble: (error: unknown) => void
 }
 
@@ -146,7 +145,7 @@ export function makeRemoteClaimer(parts: RemoteClaimParts) {
   /** Whoever asked may have gone while the database looked. */
   async function keep(session: RemoteRow, rows: RemoteClaimedRow[], signal: AbortSignal): Promise<RemoteAttempt[]> {
     if (!signal.aborted) return rows.toSorted((a, b) => a.priority - b.priority).map((row) => attemptOf(session, row))
-    if (rows.length > 0) await parts.giveBack(session, rows)
+    if (rows.length > 0) await parts.giveBack(rows)
     return []
   }
 
@@ -162,7 +161,8 @@ function attemptOf({ remote }: RemoteRow, row: RemoteClaimedRow): RemoteAttempt 
   const stage = stageOf(remote, row)
   const committed: Record<string, unknown> = row.outputs === null ? {} : JSON.parse(row.outputs)
   return {
-    ...fenceOf(row),
+    id: row.id,
+    attempt: row.attempt,
     kind: row.kind,
     queue: row.queue,
     tenant: row.tenant,

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { type AnyJob, type AnyStage, type Backoff, defineJob } from '../job/define.ts'
 import { deadlinesOf } from './lanes.ts'
-import type { HeldRow, RemoteClaimedRow } from './remote.sql.ts'
+import type { HeldRemoteRow, RemoteClaimedRow } from './remote.sql.ts'
 import type { Rules } from './rules.ts'
 
 /** A stage that a remote worker runs. What it does not say is taken from the settings of the server. */
@@ -125,7 +125,7 @@ export function jobOf({ name, stages, ...kind }: StoredKind): AnyJob {
 }
 
 /** The stage that an attempt is of; undefined if this session serves no such kind. */
-export function stageOf(remote: StoredRemote, row: HeldRow | RemoteClaimedRow): StoredStage | undefined {
+export function stageOf(remote: StoredRemote, row: HeldRemoteRow | RemoteClaimedRow): StoredStage | undefined {
   return remote.kinds.find(({ name }) => name === row.kind)?.stages[row.stage]
 }
 
@@ -136,7 +136,7 @@ export function stagesBefore(remote: StoredRemote, row: RemoteClaimedRow): strin
 }
 
 /** What decides how an attempt of a remote worker goes on. */
-export function rulesOf(remote: StoredRemote, row: HeldRow): Rules | undefined {
+export function rulesOf(remote: StoredRemote, row: HeldRemoteRow): Rules | undefined {
   const stage = stageOf(remote, row)
   if (!stage) return undefined
   const count = remote.kinds.find(({ name }) => name === row.kind)?.stages.length

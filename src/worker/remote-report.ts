@@ -1,5 +1,6 @@
-import type { Fence } from '../job/id.ts'
+import type { Fence, HeldFence } from '../job/id.ts'
 import type { Store } from '../store/store.ts'
+import { fenceOfHeld } from './claim.sql.ts'
 import type { RemoteRow } from './remote.sql.ts'
 import { mostLines, type RemoteReport, refuse, wordsOf } from './remote-given.ts'
 import type { RemoteSettling } from './remote-settle.ts'
@@ -32,7 +33,10 @@ export async function writeReports(
     session,
     entries.map(({ fence }) => fence),
   )
-  const mine = entries.filter((_, index) => held[index])
+  const mine = entries.flatMap((one, index) => {
+    const row = held[index]
+    return row ? [{ ...one, fence: fenceOfHeld(row) }] : []
+  })
   const alive = new Set(mine.map(({ fence }) => keyOf(fence)))
   const written = [await writeProgress(store, mine), await writeLines(store, mine)]
   // an attempt may have ended between the question and the write
@@ -45,12 +49,14 @@ export async function writeReports(
   return entries.map(({ fence }) => (alive.has(keyOf(fence)) ? 'written' : 'lease_lost'))
 }
 
+type HeldEntry = { fence: HeldFence; entry: RemoteReport }
+
 interface Written {
-  asked: Fence[]
+  asked: HeldFence[]
   rows: { id: string; attempt: number }[]
 }
 
-async function writeProgress(store: Store, entries: Entry[]): Promise<Written> {
+async function writeProgress(store: Store, entries: HeldEntry[]): Promise<Written> {
   // of several reports about an attempt the last one counts; one statement can't write a row twice
   const last = new Map(
     entries.filter(({ entry }) => entry.done !== undefined).map((one) => [keyOf(one.fence), one] as const),
@@ -59,8 +65,7 @@ async function writeProgress(store: Store, entries: Entry[]): Promise<Written> {
   const asked = reports.map(({ fence }) => fence)
   if (reports.length === 0) return { asked, rows: [] }
   const rows = await store.run(reportProgress, {
-    ids: asked.map(({ id }) => id),
-    attempts: asked.map(({ attempt }) => attempt),
+    fences: asked,
     done: reports.map(({ entry }) => entry.done as number),
     totals: reports.map(({ entry }) => entry.total ?? null),
     notes: reports.map(({ entry }) => (entry.note === undefined ? null : wordsOf('note', entry.note, longestNote))),
@@ -68,13 +73,12 @@ async function writeProgress(store: Store, entries: Entry[]): Promise<Written> {
   return { asked, rows }
 }
 
-async function writeLines(store: Store, entries: Entry[]): Promise<Written> {
+async function writeLines(store: Store, entries: HeldEntry[]): Promise<Written> {
   const lines = entries.flatMap(({ fence, entry: { log = [] } }) => log.map((line) => ({ fence, line })))
   const asked = lines.map(({ fence }) => fence)
   if (lines.length === 0) return { asked, rows: [] }
   const rows = await store.run(writeLogs, {
-    ids: asked.map(({ id }) => id),
-    attempts: asked.map(({ attempt }) => attempt),
+    fences: asked,
     data: lines.map(({ line }) => encodeLine(line.message, line.data)),
   })
   return { asked, rows }

@@ -8,7 +8,7 @@
  * An outcome may come twice, because its answer was lost. The log knows who settled which attempt, and how: the second is told the same.
  */
 import type { Config } from '../config/config.ts'
-import type { Fence } from '../job/id.ts'
+import type { Fence, HeldFence } from '../job/id.ts'
 import { announces } from '../job/machine.ts'
 import { group } from '../service/group.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
@@ -17,7 +17,8 @@ import { recordRefusals } from '../settle/settle.sql.ts'
 import type { Settler } from '../settle/settle.ts'
 import { isPassing } from '../store/connection.ts'
 import type { Store } from '../store/store.ts'
-import { earlierWrites, type HeldRow, heldAttempts, outputRefused, type RemoteRow } from './remote.sql.ts'
+import { fenceOfHeld } from './claim.sql.ts'
+import { earlierWrites, type HeldRemoteRow, heldAttempts, outputRefused, type RemoteRow } from './remote.sql.ts'
 import { jobErrorOf, type RemoteOutcome, refuse } from './remote-given.ts'
 import { rulesOf } from './remote-kinds.ts'
 import { afterFailure, afterSuccess, encodeOutput, type Rules } from './rules.ts'
@@ -39,10 +40,10 @@ interface Told {
 export interface RemoteSettling {
   settle(session: RemoteRow, outcomes: Told[]): Promise<Settled[]>
   /** Which of these attempts the session holds, each at its place. */
-  holders(session: RemoteRow, fences: Fence[]): Promise<(HeldRow | undefined)[]>
+  holders(session: RemoteRow, fences: Fence[]): Promise<(HeldRemoteRow | undefined)[]>
   /** Keeps refused writes, unless the session guessed. */
   refused(session: RemoteRow, fences: Fence[], write: string): Promise<void>
-  giveBack(session: RemoteRow, fences: Fence[]): Promise<void>
+  giveBack(fences: HeldFence[]): Promise<void>
 }
 
 /** Which events say that an outcome was written already. */
@@ -64,7 +65,7 @@ export function makeRemoteSettling(parts: {
   const { store, config, settler, news } = parts
   const asked = group({ most: config.batchSize, lanes: 2, write: findHolders })
 
-  async function findHolders(all: { fence: Fence; sessionId: number }[]): Promise<(HeldRow | undefined)[]> {
+  async function findHolders(all: { fence: Fence; sessionId: number }[]): Promise<(HeldRemoteRow | undefined)[]> {
     const rows = await store.run(heldAttempts, claimedBy(all))
     const held = new Map(rows.map((row) => [`${row.session_id} ${keyOf(row)}`, row]))
     return all.map(({ fence, sessionId }) => held.get(`${sessionId} ${keyOf(fence)}`))
@@ -93,33 +94,30 @@ export function makeRemoteSettling(parts: {
     session: RemoteRow,
     fence: Fence,
     entry: RemoteOutcome,
-    row: HeldRow | undefined,
+    row: HeldRemoteRow | undefined,
   ): Promise<Settled | undefined> {
     const rules = row && rulesOf(session.remote, row)
     if (!rules) return undefined
     const outcome = outcomeOf(config, rules, entry)
-    const settled = await write(session, fence, outcome).catch((error) =>
-      writeRefused(session, fence, { rules, outcome, error }),
-    )
+    const mine = fenceOfHeld(row)
+    const settled = await write(mine, outcome).catch((error) => writeRefused(mine, { rules, outcome, error }))
     if (settled === 'settled') news.settled({ fence, kind: row.kind, stage: rules.stageName }, outcome)
     return settled
   }
 
-  const write = (session: RemoteRow, fence: Fence, outcome: Outcome) =>
-    settler.settle({ fence, outcome, sessionId: session.id })
+  const write = (fence: HeldFence, outcome: Outcome) => settler.settle({ fence, outcome })
 
   /** Postgres can't hold the outcome itself. Trying again would not help, so the attempt fails with the reason. */
   function writeRefused(
-    session: RemoteRow,
-    fence: Fence,
+    fence: HeldFence,
     { rules, outcome, error }: { rules: Rules; outcome: Outcome; error: unknown },
   ): Promise<Settled> {
     if (isPassing(error)) throw error
     news.trouble(error)
-    if (outcome.move === 'fail') return write(session, fence, parkedOf(outcome, error))
-    return write(session, fence, failureOf(rules.stageName, rules.isOptional, error)).catch((again) => {
+    if (outcome.move === 'fail') return write(fence, parkedOf(outcome, error))
+    return write(fence, failureOf(rules.stageName, rules.isOptional, error)).catch((again) => {
       if (isPassing(again)) throw again
-      return write(session, fence, parkedOf(outcome, again))
+      return write(fence, parkedOf(outcome, again))
     })
   }
 
@@ -160,8 +158,8 @@ export function makeRemoteSettling(parts: {
     settle,
     holders,
     refused,
-    async giveBack(session, fences) {
-      await Promise.all(fences.map((fence) => write(session, fence, { move: 'release' })))
+    async giveBack(fences) {
+      await Promise.all(fences.map((fence) => write(fence, { move: 'release' })))
     },
   }
 }

@@ -1,6 +1,6 @@
-import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
+import { eventOf, raw, type Sql, sql, statement } from '../store/sql.ts'
 import { isNoSuspect, isSuspect } from '../store/suspect.sql.ts'
-import { type Claim, type ClaimMore, claimThose, type Kinds, writeKinds } from './claim.sql.ts'
+import { type Claim, type ClaimMore, claimThose, type HeldRow, type Kinds, writeKinds } from './claim.sql.ts'
 import type { StoredRemote } from './remote-kinds.ts'
 
 /** The session of a remote worker, as any server finds it. */
@@ -88,13 +88,11 @@ export const holdSession = statement<{ id: number }>()(
 )
 
 /** A job claimed by a remote worker. */
-export interface RemoteClaimedRow {
-  id: string
+export interface RemoteClaimedRow extends HeldRow {
   kind: string
   queue: string
   tenant: string
   stage: number
-  attempt: number
   failures: number
   crashes: number
   priority: number
@@ -113,7 +111,6 @@ interface RemoteClaim extends Claim {
 const mostBytes = 16 * 1024 * 1024
 
 const more: ClaimMore = {
-  returned: raw(', job.deadline_at'),
   taken: (picked) => sql`
       select weighed.place
       from (
@@ -137,13 +134,19 @@ const isForRemote = (p: RemoteClaim): Sql =>
   sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)
           and exists (select from holdfast.session where id = ${p.sessionId}::bigint and ended_at is null and lease_until > now())`
 
-const inRows = raw(`
-  select id, kind, queue, tenant, stage, attempt, failures, crashes, priority, submitted_at, deadline_at, coalesce(input, own_input)::text as input, outputs, trace
-  from told`)
+const inRows = (p: RemoteClaim) => sql`
+  select id, kind, queue, tenant, stage, attempt, failures, crashes, priority, submitted_at, deadline_at, coalesce(input, own_input)::text as input, outputs, trace,
+    ${p.sessionId}::bigint as session_id, lease_id, slot, lease_size as size
+  from told`
 
 const holds = (p: RemoteClaim, which: Sql) => sql`exists (
             select
-            from (select * from holdfast.live_job as held where held.session_id = ${p.sessionId}::bigint) as job
+            from (
+              select running.crashes, own.crash_budget
+              from holdfast.running
+              join holdfast.job as own on own.id = running.job_id
+              where running.session_id = ${p.sessionId}::bigint
+            ) as job
             where ${which}
           )`
 
@@ -153,14 +156,14 @@ export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', 
     p,
     sql`${isNoSuspect} and ${isForRemote(p)} and not ${holds(p, isSuspect)}
           and not exists (select from holdfast.drain where session_id = ${p.sessionId}::bigint)`,
-    inRows,
+    inRows(p),
     more,
   ),
 )
 
 /** Claims a suspect for a remote worker that holds nothing. */
 export const claimSuspectForRemote = statement<RemoteClaimedRow>()('job.claim_remote_suspect', (p: RemoteClaim) =>
-  claimThose(p, sql`${isSuspect} and ${isForRemote(p)} and not ${holds(p, raw('true'))}`, inRows, more),
+  claimThose(p, sql`${isSuspect} and ${isForRemote(p)} and not ${holds(p, raw('true'))}`, inRows(p), more),
 )
 
 /** Attempts that sessions say they hold, each at the same place as its session. */
@@ -174,10 +177,7 @@ const claimed = (p: Claimed) =>
   sql`unnest(${p.ids}::uuid[], ${p.attempts}::int[], ${p.sessionIds}::bigint[]) as mine (id, attempt, session_id)`
 
 /** An attempt that a session does hold. */
-export interface HeldRow {
-  id: string
-  attempt: number
-  session_id: number
+export interface HeldRemoteRow extends HeldRow {
   kind: string
   stage: number
   failures: number
@@ -187,13 +187,18 @@ export interface HeldRow {
  * Which of these attempts their sessions do hold. An attempt is of one session from its claim to its end, so whoever held it here may
  * write about it with its fence alone: if it is gone by then, the fence refuses.
  */
-export const heldAttempts = statement<HeldRow>()(
+export const heldAttempts = statement<HeldRemoteRow>()(
   'attempt.held',
   (p: Claimed) => sql`
-  select job.id, job.attempt, job.session_id, job.kind, job.stage, job.failures
-  from ${claimed(p)}
-  join holdfast.live_job as job
-    on job.id = mine.id and job.attempt = mine.attempt and job.session_id = mine.session_id and ${legal('finish')}`,
+  with mine as materialized (select * from ${claimed(p)}),
+  held as materialized (
+    select running.*
+    from holdfast.running
+    where running.session_id = any(array(select session_id from mine))
+  )
+  select held.job_id as id, held.attempt, held.session_id, held.kind, held.stage, held.failures, held.lease_id, held.slot, held.size
+  from held
+  where (held.job_id, held.attempt, held.session_id) in (select id, attempt, session_id from mine)`,
 )
 
 /** What the log tells of an attempt that succeeded, but whose output could not be kept. */
@@ -215,11 +220,7 @@ export const earlierWrites = statement<{ id: string; attempt: number; session_id
   ) as types
   from ${claimed(p)}
   join holdfast.session on session.id = mine.session_id
-  cross join lateral (
-    select tenant from holdfast.live_job where id = mine.id
-    union all
-    select tenant from holdfast.finished_job where id = mine.id
-  ) as job
+  join holdfast.job on job.id = mine.id
   where session.tenant is null or session.tenant = job.tenant`,
 )
 
@@ -227,31 +228,29 @@ export const earlierWrites = statement<{ id: string; attempt: number; session_id
 export const lostByRemote = statement<{ id: string; attempt: number; state: string | null }>()(
   'attempt.lost_remote',
   (p: { sessionId: number; tenant: string | null; ids: string[]; attempts: number[] }) => sql`
-  select mine.id, mine.attempt, finished.state
+  with held as materialized (
+    select running.job_id, running.attempt
+    from holdfast.running
+    where running.session_id = ${p.sessionId}::bigint
+  )
+  select mine.id, mine.attempt, (
+      select outcome.state
+      from holdfast.outcome
+      join holdfast.job on job.id = outcome.job_id
+      where outcome.job_id = mine.id and outcome.attempt = mine.attempt and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)
+    ) as state
   from unnest(${p.ids}::uuid[], ${p.attempts}::int[]) as mine (id, attempt)
-  left join holdfast.live_job as job
-    on job.id = mine.id and job.attempt = mine.attempt and job.session_id = ${p.sessionId}::bigint and ${legal('finish')}
-  left join holdfast.finished_job as finished
-    on finished.id = mine.id and finished.attempt = mine.attempt and (${p.tenant}::text is null or finished.tenant = ${p.tenant}::text)
-  where job.id is null`,
+  where (mine.id, mine.attempt) not in (select job_id, attempt from held)`,
 )
 
-/**
- * Attempts in a session's name that its worker does not know of, although they were claimed so long ago that the answer must have been
- * lost. When that was follows from the deadline, which is always the same time after the claim.
- */
-export const forgottenAttempts = statement<{ id: string; attempt: number }>()(
+/** Attempts in a session's name that its worker does not know of, although they were claimed so long ago that the answer must have been lost. */
+export const forgottenAttempts = statement<HeldRow>()(
   'attempt.forgotten',
-  (p: { sessionId: number; ids: string[]; attempts: number[]; deadlinesMs: string; olderThanMs: number }) => sql`
-  select job.id, job.attempt
-  from holdfast.live_job as job
-  where job.session_id = ${p.sessionId}::bigint and ${legal('release')}
-    and job.deadline_at - ((${p.deadlinesMs}::jsonb -> job.kind ->> job.stage)::float8 - ${p.olderThanMs}::float8) * interval '1 ms' < now()
-    and not exists (
-      select
-      from unnest(${p.ids}::uuid[], ${p.attempts}::int[]) as held (id, attempt)
-      where held.id = job.id and held.attempt = job.attempt
-    )`,
+  (p: { sessionId: number; ids: string[]; attempts: number[]; olderThanMs: number }) => sql`
+  select running.job_id as id, running.attempt, running.session_id, running.lease_id, running.slot, running.size
+  from holdfast.running
+  where running.session_id = ${p.sessionId}::bigint and running.claimed_at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+    and (running.job_id, running.attempt) not in (select id, attempt from unnest(${p.ids}::uuid[], ${p.attempts}::int[]) as known (id, attempt))`,
 )
 
 /**

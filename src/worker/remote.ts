@@ -12,8 +12,7 @@ import type { Fence } from '../job/id.ts'
 import type { Settled } from '../settle/outcome.ts'
 import { makeSettler } from '../settle/settle.ts'
 import type { Store } from '../store/store.ts'
-import { fenceOf } from './attempt.ts'
-import { unheldAttempts } from './claim.sql.ts'
+import { fenceOfHeld, unheldAttempts } from './claim.sql.ts'
 import { endOwned, findRemote, forgottenAttempts, lostByRemote, type RemoteRow } from './remote.sql.ts'
 import { makeRemoteClaimer, type RemoteAttempt } from './remote-claim.ts'
 import { entriesOf, longestWaitMs, mostAtOnce, type RemoteOutcome, type RemoteReport, wholeOf } from './remote-given.ts'
@@ -108,7 +107,6 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
   const settler = makeSettler({
     store,
     batchSize: config.batchSize,
-    sessionId: () => 0,
     givenUp: stopping.signal,
     patienceMs,
     onRefused: news.refused,
@@ -121,7 +119,7 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
     config,
     wakes,
     stillOpen: (id) => living(id, {}),
-    giveBack: (session, rows) => settling.giveBack(session, rows.map(fenceOf)),
+    giveBack: (rows) => settling.giveBack(rows.map(fenceOfHeld)),
     onTrouble: news.trouble,
   })
 
@@ -166,9 +164,8 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
     session: RemoteRow,
     held: { sessionId: number; ids: string[]; attempts: number[] },
   ): Promise<void> {
-    const { deadlinesMs, leaseMs } = session.remote
-    const forgotten = await store.run(forgottenAttempts, { ...held, deadlinesMs, olderThanMs: leaseMs })
-    await settling.giveBack(session, forgotten as Fence[])
+    const forgotten = await store.run(forgottenAttempts, { ...held, olderThanMs: session.remote.leaseMs })
+    await settling.giveBack(forgotten.map(fenceOfHeld))
   }
 
   async function claim(
@@ -200,24 +197,24 @@ export function makeRemote(parts: RemoteParts): Remote & { stop(): Promise<void>
   }
 
   async function close(id: number, scope: RemoteScope = {}): Promise<void> {
-    const session = await find(id, scope)
+    await find(id, scope)
     await endClaims((claim) => claim.id === id)
-    await giveBackAll(session)
+    await giveBackAll(id)
     await store.run(closeSession, { id })
     // what another server has claimed meanwhile in its name
-    await giveBackAll(session)
+    await giveBackAll(id)
   }
 
-  async function giveBackAll(session: RemoteRow): Promise<void> {
-    const held = await store.run(unheldAttempts, { sessionId: session.id, ids: [] })
-    await settling.giveBack(session, held as Fence[])
+  async function giveBackAll(sessionId: number): Promise<void> {
+    const held = await store.run(unheldAttempts, { sessionId, leaseIds: [] })
+    await settling.giveBack(held.map(fenceOfHeld))
   }
 
   /** First the rows, in one statement: a claim or a heartbeat that any server is asked for from here on is refused. */
   async function endOf(owner: string): Promise<number> {
     const ended = new Set((await store.run(endOwned, { owner })).map(({ id }) => id))
     await endClaims((claim) => ended.has(claim.id))
-    for (const id of ended) await giveBackAll(await find(id))
+    for (const id of ended) await giveBackAll(id)
     return ended.size
   }
 

@@ -1,4 +1,21 @@
-import { legal, sql, statement } from '../store/sql.ts'
+import type { HeldFence } from '../job/id.ts'
+import { plainList } from '../store/lists.ts'
+import { type Sql, sql, statement } from '../store/sql.ts'
+
+/** Those of these attempts that are still held: id, attempt, stage, kind, tenant, session_id, and their place among those given. */
+const standing = (fences: readonly HeldFence[]): Sql => sql`
+    select mine.id, mine.attempt, held.stage, held.kind, held.session_id, coalesce(held.tenant, (select job.tenant from holdfast.job where job.id = mine.id)) as tenant,
+      mine.place
+    from unnest(
+      ${plainList(fences.map(({ id }) => id))}::uuid[], ${plainList(fences.map(({ attempt }) => attempt))}::int[],
+      ${plainList(fences.map(({ leaseId }) => leaseId))}::bigint[], ${plainList(fences.map(({ slot }) => slot))}::int[]
+    ) with ordinality as mine (id, attempt, lease_id, slot, place)
+    cross join lateral (
+      select lease.stage, lease.kind, lease.session_id, lease.tenant
+      from holdfast.lease
+      where lease.id = mine.lease_id and get_bit(lease.done, mine.slot) = 0
+      limit 1
+    ) as held`
 
 /**
  * Says how far attempts are, many at a time. An attempt that is no longer the job's own writes nothing and is missing in the answer; one
@@ -6,18 +23,13 @@ import { legal, sql, statement } from '../store/sql.ts'
  */
 export const reportProgress = statement<{ id: string; attempt: number }>()(
   'progress.report',
-  (p: {
-    ids: string[]
-    attempts: number[]
-    done: number[]
-    totals: (number | null)[]
-    notes: (string | null)[]
-  }) => sql`
-  with mine as materialized (
-    select job.id, job.attempt, job.stage, mine.done, mine.total, mine.note
-    from unnest(${p.ids}::uuid[], ${p.attempts}::int[], ${p.done}::float8[], ${p.totals}::float8[], ${p.notes}::text[])
-      as mine (id, attempt, done, total, note)
-    join holdfast.live_job as job on job.id = mine.id and job.attempt = mine.attempt and ${legal('finish')}
+  (p: { fences: readonly HeldFence[]; done: number[]; totals: (number | null)[]; notes: (string | null)[] }) => sql`
+  with standing as materialized (${standing(p.fences)}
+  ),
+  mine as materialized (
+    select standing.id, standing.attempt, standing.stage, told.done, told.total, told.note
+    from unnest(${p.done}::float8[], ${p.totals}::float8[], ${p.notes}::text[]) with ordinality as told (done, total, note, place)
+    join standing on standing.place = told.place
   ),
   written as (
     insert into holdfast.job_progress (job_id, attempt, stage, done, total, note)
@@ -35,11 +47,13 @@ export const reportProgress = statement<{ id: string; attempt: number }>()(
 /** Writes log lines into the timelines of jobs, many at a time. An attempt that is no longer the job's own writes nothing. */
 export const writeLogs = statement<{ id: string; attempt: number }>()(
   'event.log',
-  (p: { ids: string[]; attempts: number[]; data: string[] }) => sql`
+  (p: { fences: readonly HeldFence[]; data: string[] }) => sql`
+  with standing as materialized (${standing(p.fences)}
+  )
   insert into holdfast.event (type, job_id, kind, tenant, session_id, attempt, stage, data)
-  select 'job.log', job.id, job.kind, job.tenant, job.session_id, job.attempt, job.stage, mine.data::json
-  from unnest(${p.ids}::uuid[], ${p.attempts}::int[], ${p.data}::text[]) with ordinality as mine (id, attempt, data, place)
-  join holdfast.live_job as job on job.id = mine.id and job.attempt = mine.attempt and ${legal('finish')}
-  order by mine.place
+  select 'job.log', standing.id, standing.kind, standing.tenant, standing.session_id, standing.attempt, standing.stage, told.data::json
+  from unnest(${p.data}::text[]) with ordinality as told (data, place)
+  join standing on standing.place = told.place
+  order by told.place
   returning job_id as id, attempt`,
 )

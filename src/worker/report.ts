@@ -4,7 +4,8 @@ import { loop, type Service } from '../service/service.ts'
 import { runBatch, type Told } from '../store/batch.ts'
 import { isConnectionError } from '../store/connection.ts'
 import type { Runner, Store } from '../store/store.ts'
-import type { Attempt, HeldFence } from './attempt.ts'
+import type { HeldFence } from '../job/id.ts'
+import type { Attempt } from './attempt.ts'
 import type { Reporter } from './handler.ts'
 import { reportProgress, writeLogs } from './report.sql.ts'
 
@@ -65,8 +66,7 @@ export function makeReports(options: {
   async function writeProgress(reports: Progress[]): Promise<void> {
     const run = (runner: Runner, some: Progress[]) =>
       runner.run(reportProgress, {
-        ids: some.map(({ fence }) => fence.id),
-        attempts: some.map(({ fence }) => fence.attempt),
+        fences: some.map(({ fence }) => fence),
         done: some.map(({ done }) => done),
         totals: some.map(({ total }) => total),
         notes: some.map(({ note }) => note),
@@ -77,8 +77,7 @@ export function makeReports(options: {
   async function writeLines(log: LogLine[]): Promise<void> {
     const run = (runner: Runner, some: LogLine[]) =>
       runner.run(writeLogs, {
-        ids: some.map(({ fence }) => fence.id),
-        attempts: some.map(({ fence }) => fence.attempt),
+        fences: some.map(({ fence }) => fence),
         data: some.map(({ data }) => data),
       })
     const held = await writeApart(log, 'log', run)

@@ -2,7 +2,8 @@ import type { Outcome, Settled } from '../settle/outcome.ts'
 import { failureOf, parkedOf } from '../settle/park.ts'
 import type { Settler } from '../settle/settle.ts'
 import { isPassing } from '../store/connection.ts'
-import { type Attempt, type HeldFence, heldFenceOf } from './attempt.ts'
+import type { HeldFence } from '../job/id.ts'
+import { type Attempt, heldFenceOf } from './attempt.ts'
 import type { ClaimedRow } from './lot.ts'
 import type { Reports } from './report.ts'
 import { endAttempt } from './span.ts'
@@ -47,15 +48,14 @@ export class Settling {
     for (const row of rows) {
       const fence = heldFenceOf(row)
       this.#fences.add(fence)
-      const { sessionId } = row
-      const released = settler.settle({ fence, outcome: { move: 'release' }, sessionId }).catch(onTrouble)
+      const released = settler.settle({ fence, outcome: { move: 'release' } }).catch(onTrouble)
       void released.then(() => this.#forget(fence))
     }
   }
 
   #write(attempt: Attempt, outcome: Outcome): void {
     const { fence } = attempt
-    this.#options.settler.put({ fence, outcome, sessionId: fence.sessionId }, (answer) =>
+    this.#options.settler.put({ fence, outcome }, (answer) =>
       answer instanceof Error ? this.#refused(attempt, outcome, answer) : this.#wrote(attempt, outcome, answer),
     )
   }

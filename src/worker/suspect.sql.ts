@@ -1,4 +1,4 @@
-import { legal, raw, type Sql, sql, statement } from '../store/sql.ts'
+import { raw, type Sql, sql, statement } from '../store/sql.ts'
 import { isSuspect } from '../store/suspect.sql.ts'
 import type { Lane } from './lanes.ts'
 
@@ -21,9 +21,9 @@ function longestWaiting(p: { lanes: Lane[] }, which: Sql): Sql {
   ) as lane (queue, kind, priority, stage_count)
   cross join lateral (
     select job.run_at
-    from holdfast.live_job as job
+    from holdfast.ready as job
     where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
-      and ${legal('claim')} and job.run_at <= now() and job.stage < lane.stage_count and ${isSuspect} and ${which}
+      and job.run_at <= now() and job.stage < lane.stage_count and ${isSuspect} and ${which}
     order by job.run_at
     limit 1
   ) as first

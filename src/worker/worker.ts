@@ -9,13 +9,13 @@ import { listen } from '../bus/bus.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { type AnyJob, priorities } from '../job/define.ts'
-import type { Fence } from '../job/id.ts'
+import type { Fence, HeldFence } from '../job/id.ts'
 import { loop, type Service, within } from '../service/service.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import { recordRefusals } from '../settle/settle.sql.ts'
 import { makeSettler } from '../settle/settle.ts'
 import type { Store } from '../store/store.ts'
-import type { Attempt, HeldFence } from './attempt.ts'
+import type { Attempt } from './attempt.ts'
 import { lostAttempts, registerKinds } from './claim.sql.ts'
 import { makeClaimer } from './claimer.ts'
 import { handoverMemory, Taker } from './handover.ts'
@@ -142,7 +142,6 @@ export function makeWorker(options: WorkerOptions): Worker {
   const settler = makeSettler({
     store,
     batchSize: config.batchSize,
-    sessionId: session.id,
     givenUp: givenUp.signal,
     onRefused: refused,
     onTrouble: news.trouble,
@@ -204,9 +203,7 @@ export function makeWorker(options: WorkerOptions): Worker {
   async function watch(): Promise<number> {
     const mine = hands.held()
     if (mine.length > 0)
-      hands.abortLost(
-        await store.run(lostAttempts, { ids: mine.map(({ id }) => id), attempts: mine.map(({ attempt }) => attempt) }),
-      )
+      hands.abortLost(await store.run(lostAttempts, { fences: mine }))
     return config.heartbeatMs
   }
 

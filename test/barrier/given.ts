@@ -1,9 +1,10 @@
 import { uuidv7 } from 'uuidv7'
 import { addItems, type BarrierRow, type ItemBatch, openBarrier } from '#holdfast/barrier/barrier.sql'
-import type { Fence, JobId } from '#holdfast/job/id'
+import type { HeldFence } from '#holdfast/job/id'
 import { fanOutJobs } from '#holdfast/settle/fan-out.sql'
 import { failJobs, finishJobs } from '#holdfast/settle/settle.sql'
 import type { Runner, Store } from '#holdfast/store/store'
+import { heldFenceOf } from '#holdfast/worker/attempt'
 import type { Given, How, Running } from '../given.ts'
 
 /** A fan-out by the statements that a worker uses, without a worker. */
@@ -39,7 +40,7 @@ export async function waiting(parts: { given: Given; store: Store }, how: FanOut
 /** Opens the barrier of a running attempt. */
 export async function openFor(
   store: Runner,
-  fence: Fence,
+  fence: HeldFence,
   how: { tolerate?: { count?: number; share?: number }; expiresMs?: number | null } = {},
 ): Promise<BarrierRow> {
   const { count = null, share = null } = how.tolerate ?? {}
@@ -86,21 +87,20 @@ export function batchOf({ parent, barrier }: { parent: Running; barrier: Barrier
 
 /** Seals the barrier and lets its parent wait. */
 export function seal(store: Runner, { parent }: Pick<FanOut, 'parent'>) {
-  return store.run(fanOutJobs, { fences: [parent], sessionId: parent.sessionId, errors: [null] })
+  return store.run(fanOutJobs, { fences: [parent], errors: [null] })
 }
 
 /** Claims all items that wait, by one session. */
 export async function claimItems({ given }: { given: Given }, { parent }: FanOut): Promise<Running[]> {
   const sessionId = await given.session()
   const rows = await given.claim({ sessionId, queue: parent.queue, most: 10_000 })
-  return rows.map(({ id, attempt }) => ({ id: id as JobId, attempt, sessionId, queue: parent.queue }))
+  return rows.map((row) => ({ ...heldFenceOf(row), queue: parent.queue }))
 }
 
 /** Ends items well, in one statement. */
 export function finish(store: Runner, items: Running[]) {
   return store.run(finishJobs, {
     fences: items,
-    sessionId: items[0]?.sessionId ?? 0,
     outputs: items.map(() => '"done"'),
     stageNames: items.map(() => 'one'),
   })

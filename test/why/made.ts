@@ -6,12 +6,15 @@ import { parkJobs } from '#holdfast/settle/park.sql'
 import { failJobs, retryJobs } from '#holdfast/settle/settle.sql'
 import { cancelJobs } from '#holdfast/submit/submit.sql'
 import type { RepairName } from '#holdfast/why/repair'
+import { heldFenceOf } from '#holdfast/worker/attempt'
+import type { ClaimedRow } from '#holdfast/worker/lot'
 import { beat, openSession } from '#holdfast/worker/session.sql'
 import { freshVitals, type Vitals } from '#holdfast/worker/vitals'
 import { claimItems, type FanOut, fail, finish, producing, waiting } from '../barrier/given.ts'
 import type { Fixtures } from '../fixtures.ts'
 import type { Running } from '../given.ts'
 import { drain, expire, plain } from '../owned.ts'
+import { makeWait as waitByHand, setCrashes, takeOut } from '../places.ts'
 
 /** What a situation is made of. */
 export type On = Pick<Fixtures, 'given' | 'store' | 'query' | 'hf' | 'pool'> & {
@@ -39,7 +42,7 @@ const anError = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
 /** Forgets all that was made, so that one database serves many situations. */
 export async function clear(query: On['query']): Promise<void> {
   await query(`do $$ declare name text; begin
-    foreach name in array array['live_job', 'finished_job', 'barrier', 'owned_barrier', 'session', 'queue', 'delivery', 'endpoint', 'event',
+    foreach name in array array['job', 'ready', 'lease', 'waiting', 'outcome', 'barrier', 'owned_barrier', 'session', 'queue', 'delivery', 'endpoint', 'event',
       'event_group', 'event_reader', 'leader', 'snapshot', 'refusal', 'kind', 'stage_output', 'parked_outcome'] loop
       execute format('delete from holdfast.%I', name);
     end loop;
@@ -71,7 +74,7 @@ export async function serving({ store }: Pick<On, 'store'>, queue: string, how: 
 /** Lets a job have been due for a minute, with a worker that could claim it. */
 async function overdue(on: On, { id, queue }: { id: string; queue: string }): Promise<string> {
   await serving(on, queue)
-  await on.query(`update holdfast.live_job set run_at = now() - interval '1 min' where id = $1`, [id])
+  await on.query(`update holdfast.ready set run_at = now() - interval '1 min' where job_id = $1`, [id])
   return id
 }
 
@@ -84,14 +87,12 @@ async function atSecondStage(on: On): Promise<Running> {
   const { id, queue } = await on.given.atSecondStage()
   const sessionId = await on.given.session()
   const [row] = await on.given.claim({ sessionId, queue })
-  return { id, queue, sessionId, attempt: row?.attempt as number }
+  return { ...heldFenceOf(row as ClaimedRow), queue }
 }
 
 /** Lets a job wait that was joined, as if the join had never reached it. */
-async function makeWait({ query }: On, parent: string): Promise<void> {
-  await query('alter table holdfast.live_job disable trigger legal_moves')
-  await query(`update holdfast.live_job set state = 'waiting' where id = $1`, [parent])
-  await query('alter table holdfast.live_job enable trigger legal_moves')
+function makeWait({ query }: On, parent: string): Promise<void> {
+  return waitByHand(query, parent)
 }
 
 async function drained(on: On): Promise<FanOut> {
@@ -156,7 +157,7 @@ export const orphansMade: Record<OrphanName, Made> = {
     async make(on) {
       const running = await on.given.running()
       const { sessionId } = running
-      await on.store.run(retryJobs, { fences: [running], sessionId, errors: [anError], delaysMs: [0] })
+      await on.store.run(retryJobs, { fences: [running], errors: [anError], delaysMs: [0] })
       return overdue(on, running)
     },
     code: 'overdue',
@@ -227,11 +228,11 @@ export const orphansMade: Record<OrphanName, Made> = {
   },
   'outcome-refused': {
     async make({ given, store }) {
-      const { id, attempt, sessionId } = await given.running()
+      const running = await given.running()
       const errors = ['{"code":"output_invalid","message":"Postgres refuses every ending of this job: planted"}']
       const outcomes = ['{"move":"finish","stageName":"one","output":null}']
-      await store.run(parkJobs, { fences: [{ id, attempt }], sessionId, errors, outcomes })
-      return id
+      await store.run(parkJobs, { fences: [running], errors, outcomes })
+      return running.id
     },
     code: 'outcome-refused',
     says: /^parked: attempt 1 has ended, but the database refuses its outcome \(.*planted\)/,
@@ -288,7 +289,9 @@ export const orphansMade: Record<OrphanName, Made> = {
     async make(on) {
       const made = await waiting(on, { items: 3, tolerate: { count: 2 } })
       const items = await claimItems(on, made)
-      await on.query('delete from holdfast.live_job where id = any($1)', [items.slice(0, 2).map(({ id }) => id)])
+      const lost = items.slice(0, 2).map(({ id }) => id)
+      await takeOut(on.query, lost)
+      await on.query('delete from holdfast.job where id = any($1)', [lost])
       await finish(on.store, items.slice(2))
       return made.parent.id
     },
@@ -349,7 +352,7 @@ export const orphansMade: Record<OrphanName, Made> = {
   'fan-out-abandoned': {
     async make(on) {
       const { parent } = await producing(on)
-      await on.store.run(failJobs, { fences: [parent], sessionId: parent.sessionId, errors: [anError] })
+      await on.store.run(failJobs, { fences: [parent], errors: [anError] })
       return parent.id
     },
     code: 'fan-out-abandoned',
@@ -577,7 +580,7 @@ export const orphansMade: Record<OrphanName, Made> = {
 
 async function hung(on: On): Promise<string> {
   const { id } = await on.given.running()
-  await on.query(`update holdfast.live_job set deadline_at = now() - interval '1 s' where id = $1`, [id])
+  await on.query(`update holdfast.lease set deadline_at = now() - interval '1 s' where job_ids @> array[$1::uuid]`, [id])
   return id
 }
 
@@ -599,7 +602,7 @@ export const othersMade: Made[] = [
     async make(on) {
       const running = await on.given.running()
       const { sessionId } = running
-      await on.store.run(retryJobs, { fences: [running], sessionId, errors: [anError], delaysMs: [60_000] })
+      await on.store.run(retryJobs, { fences: [running], errors: [anError], delaysMs: [60_000] })
       return running.id
     },
     code: 'backing-off',
@@ -635,7 +638,7 @@ export const othersMade: Made[] = [
     async make(on) {
       const { id, queue } = await on.given.queued()
       await serving(on, queue)
-      await on.query('update holdfast.live_job set crashes = 2 where id = $1', [id])
+      await setCrashes(on.query, 2, [id])
       return id
     },
     code: 'suspect',
@@ -749,7 +752,7 @@ export const othersMade: Made[] = [
   {
     async make(on) {
       const { parent, items } = await producing(on)
-      await on.store.run(failJobs, { fences: [parent], sessionId: parent.sessionId, errors: [anError] })
+      await on.store.run(failJobs, { fences: [parent], errors: [anError] })
       return items[0] as string
     },
     code: 'item-abandoned',
@@ -810,7 +813,7 @@ export const othersMade: Made[] = [
     async make(on) {
       const { id } = await on.given.finished('failed')
       await on.query(
-        `update holdfast.finished_job set error = '{"code":"quarantined","message":"It lost 3 workers."}' where id = $1`,
+        `update holdfast.outcome set error = '{"code":"quarantined","message":"It lost 3 workers."}' where job_id = $1`,
         [id],
       )
       await on.query(`insert into holdfast.refusal (job_id, attempt, session_id, write) values ($1, 1, 1, 'finish')`, [
@@ -837,7 +840,8 @@ export const othersMade: Made[] = [
   {
     async make(on) {
       const { job } = await on.hf.barrier.open({ id: 'lost', ...plain, parts: 0 })
-      await on.query('delete from holdfast.live_job where id = $1', [job])
+      await on.query('delete from holdfast.ready where job_id = $1', [job])
+      await on.query('delete from holdfast.job where id = $1', [job])
       return job
     },
     code: 'continuation-lost',
