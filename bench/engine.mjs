@@ -1,4 +1,4 @@
-// Measures this engine at its default settings on an embedded Postgres with durable commits: what a no-op job costs.
+// Measures this engine at its default settings on an embedded Postgres with durable commits: the cost of a no-op job.
 // Usage: npm run bench [-- --jobs 100000 --rounds 3 --json]
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -57,12 +57,20 @@ async function bulkSubmit() {
   return perSecond(jobs, startedMs)
 }
 
-/** From "worker up" to "the database shows nothing left". */
+/** Measures from starting the worker until the database has no jobs left. */
 async function drain() {
-  const { rows } = await client.query('select count(*)::int as live from holdfast.live_job')
+  const { rows } = await client.query(
+    'select (select count(*) from holdfast.ready)::int + (select count(*) from holdfast.running)::int as live',
+  )
   const startedMs = performance.now()
   const working = await hf.work()
-  while ((await client.query('select from holdfast.live_job limit 1')).rowCount > 0)
+  while (
+    (
+      await client.query(
+        'select from holdfast.ready union all select from holdfast.lease union all select from holdfast.waiting limit 1',
+      )
+    ).rowCount > 0
+  )
     await new Promise((resolve) => setTimeout(resolve, 10))
   const rate = perSecond(rows[0].live, startedMs)
   await working.stop()
@@ -83,7 +91,7 @@ async function singleSubmits() {
   return perSecond(submitted, startedMs)
 }
 
-/** How long an idle system takes from the call of submit to the first line of the handler. */
+/** Measures from the call of submit to the first line of the handler in an idle system. */
 async function pickup() {
   const working = await hf.work()
   const waits = []

@@ -1,5 +1,5 @@
-// Measures fan-outs at the default settings on an embedded Postgres with durable commits: what an item costs more than a job of
-// its own, how fast items are added and with how much memory, and how soon a join starts after the last settle.
+// Measures fan-outs at the default settings on an embedded Postgres with durable commits: how much more an item costs than an
+// independent job, how fast items are added and with how much memory, and how soon a join starts after the last settle.
 // Usage: npm run bench:fan-out [-- --items 100000 --rounds 3 --joins 50 --json]
 import { mkdtemp, rm } from 'node:fs/promises'
 import { loadavg, tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ const rounds = Number(flags.rounds)
 const noop = defineJob('noop', { run: () => undefined })
 let highestBytes = 0
 const wide = defineJob('wide', {
-  // parents and items wait in a queue each, so that adding and running can be measured apart
+  // parents and items have separate queues, so that adding and running can be measured separately
   queue: 'parents',
   stages: [{ name: 'all', fanOut: () => counted(items), each: defineJob('item', { run: () => undefined }) }],
 })
@@ -97,16 +97,29 @@ async function jobsUnderOne() {
   return { addSeconds, heapMb: (highestBytes - beforeBytes) / 1e6, perSecond }
 }
 
-/** From "worker up" to "the database shows nothing of this kind left". */
+/** Measures from starting the worker until the database has no jobs of this kind left. */
 async function drain(kind) {
-  await client.query('vacuum analyze holdfast.live_job')
+  await client.query('vacuum analyze holdfast.ready')
   const startedMs = performance.now()
   const worker = await hf.work()
   await until(
-    async () => (await client.query('select from holdfast.live_job where kind = $1 limit 1', [kind])).rowCount === 0,
+    async () =>
+      (
+        await client.query(
+          'select from holdfast.ready where kind = $1 union all select from holdfast.lease where kind = $1 limit 1',
+          [kind],
+        )
+      ).rowCount === 0,
   )
   const rate = items / ((performance.now() - startedMs) / 1000)
-  await until(async () => (await client.query('select from holdfast.live_job limit 1')).rowCount === 0)
+  await until(
+    async () =>
+      (
+        await client.query(
+          'select from holdfast.ready union all select from holdfast.lease union all select from holdfast.waiting limit 1',
+        )
+      ).rowCount === 0,
+  )
   await worker.stop()
   return rate
 }

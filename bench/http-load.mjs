@@ -1,5 +1,5 @@
-// Sends one request again and again over so many connections, each waiting for its answer before the next, and prints how many were answered well.
-// Plain sockets: a load that costs as little as it can, since it shares the machine with what it measures.
+// Repeats one request over several connections, each waiting for its response before the next, and prints how many succeeded.
+// Plain sockets, to cost as little as possible: it shares the machine with what it measures.
 import { connect } from 'node:net'
 
 const { host, port, path, key, body, connections, seconds } = JSON.parse(process.argv[2])
@@ -14,7 +14,7 @@ await Promise.all(Array.from({ length: connections }, run))
 const tookMs = Number(process.hrtime.bigint() - started) / 1e6
 console.log(JSON.stringify({ answered, failed, perSecond: (answered * 1000) / tookMs }))
 
-/** All answers are of one length, so after the first of a connection only bytes are counted. */
+/** All responses have the same length, so after the first one of a connection only bytes are counted. */
 function run() {
   return new Promise((resolve) => {
     const socket = connect(port, host).setNoDelay(true)

@@ -1,4 +1,4 @@
-// A server of its own process for bench/http.mjs: prints where it listens, and answers with its memory when asked.
+// A server in its own process for bench/http.mjs: sends its URL, and reports its memory when asked.
 import { connect, defineJob } from 'holdfast'
 import { makeHttpServer } from '../dist/http/server.js'
 

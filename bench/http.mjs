@@ -1,4 +1,4 @@
-// Measures the HTTP door: submits over 50 connections beside the library's own, listeners, pages and `why` beside a million rows.
+// Measures the HTTP server: submits over 50 connections compared with the library's own, listeners, pages and `why` next to a million rows.
 // Embedded Postgres, durable commits, default settings.
 // Usage: npm run bench:http [-- --seconds 5 --connections 50 --rounds 3 --listeners 1000 --rows 1000000 --json]
 import { execFile, fork } from 'node:child_process'
@@ -58,7 +58,7 @@ try {
   tell(`${rows} finished and as many waiting rows`)
   await sql.query(finished(rows))
   await sql.query(claimable(rows))
-  await sql.query('analyze holdfast.finished_job, holdfast.live_job')
+  await sql.query('analyze holdfast.job, holdfast.ready, holdfast.outcome')
   await byReads()
   show()
 } finally {
@@ -98,7 +98,7 @@ async function byHttp() {
 }
 
 async function empty() {
-  await sql.query('truncate holdfast.live_job, holdfast.job_payload, holdfast.event')
+  await sql.query('truncate holdfast.job, holdfast.ready, holdfast.lease, holdfast.job_payload, holdfast.event_log')
   await sql.query('checkpoint')
 }
 
@@ -130,9 +130,11 @@ async function byListeners() {
 async function byReads() {
   const client = createClient({ url, key })
   const [middle] = (
-    await sql.query('select id from holdfast.finished_job order by id offset $1 limit 1', [Math.floor(rows / 2)])
+    await sql.query('select job_id as id from holdfast.outcome order by job_id offset $1 limit 1', [
+      Math.floor(rows / 2),
+    ])
   ).rows
-  const [waiting] = (await sql.query('select id from holdfast.live_job order by id limit 1')).rows
+  const [waiting] = (await sql.query('select job_id as id from holdfast.ready order by job_id limit 1')).rows
   let cursor
   await timed('first page, ms', async () => {
     cursor = (await client.listJobs({ query: { limit: 50 } })).data.next
@@ -150,7 +152,7 @@ async function byReads() {
   }
 }
 
-/** p50 and p95 of a hundred, after ten that warm up. */
+/** p50 and p95 of a hundred calls, after ten to warm up. */
 async function timed(name, ask) {
   const tookMs = []
   for (let turn = 0; turn < 110; turn++) {

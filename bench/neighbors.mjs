@@ -1,21 +1,25 @@
-// Measures what a neighbor notices of an attack. Each attack is a file in bench/neighbors/ and gets a database and a server of its own. A neighbor's p99 is taken
-// quiet and under attack in the same run; more than twice the quiet figure, a failed request or a server that ended is a failure. Everything is on loopback.
-// Usage: npm run bench:neighbors [-- --only kinds,big-bodies --seconds 5 --rounds 2 --json]
+// Measures what a neighbor notices of an attack. Each attack is a file in bench/neighbors/ and gets its own database and server. A neighbor's p99 is measured
+// without and under attack, in the same run. More than twice the quiet figure, a failed request or a server that ended is a failure. Everything is on loopback.
+// Usage: npm run bench:neighbors [-- --only kinds,big-bodies --seconds 10 --rounds 1 --json --profile <folder>]
 import { readdir } from 'node:fs/promises'
 import { availableParallelism, loadavg } from 'node:os'
+import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startAttacker } from './neighbors/support/attacker.mjs'
 import { openNeighbor } from './neighbors/support/neighbor.mjs'
-import { openGround } from './neighbors/support/server.mjs'
+import { judged, most, tableOf } from './neighbors/support/report.mjs'
+import { openTestServers } from './neighbors/support/server.mjs'
 
-const most = 2
+/** How long a server is used before anything is measured: until hot code is compiled and pools are filled. */
+const warmUpMs = 4_000
 const folder = new URL('./neighbors/', import.meta.url)
 const { values: flags } = parseArgs({
   options: {
     only: { type: 'string' },
-    seconds: { type: 'string', default: '5' },
-    rounds: { type: 'string', default: '2' },
+    seconds: { type: 'string', default: '10' },
+    rounds: { type: 'string', default: '1' },
     json: { type: 'boolean', default: false },
+    profile: { type: 'string' },
   },
 })
 const [seconds, rounds] = [flags.seconds, flags.rounds].map(Number)
@@ -25,8 +29,8 @@ const unknown = names.find((name) => !files.includes(name))
 if (unknown) throw new Error(`There is no attack ${unknown}; there are ${files.join(', ')}.`)
 
 if (loadavg()[0] > availableParallelism() / 2)
-  tell(`This machine is busy (load ${loadavg()[0].toFixed(1)}): the figures say little. Run this on an idle one.`)
-const ground = await openGround()
+  tell(`This machine is busy (load ${loadavg()[0].toFixed(1)}): the figures are not reliable. Run this on an idle one.`)
+const servers = await openTestServers({ profileDir: flags.profile })
 const results = []
 try {
   for (const name of names) {
@@ -38,76 +42,39 @@ try {
     results.push(...judged(name, samples))
   }
 } finally {
-  await ground.close()
+  await servers.close()
 }
 if (flags.json) console.log(JSON.stringify({ seconds, rounds, most, results }, null, 2))
 else for (const line of tableOf(results)) console.log(line)
 if (results.some(({ isGood }) => !isGood)) process.exitCode = 1
 
-/** One attack on a fresh server: the same measures quiet and under attack. */
+/** One attack on a fresh server: the same measures without and under attack. */
 async function measure(name) {
-  const { measures, leadMs = 2_000, surroundings, prepare } = await import(new URL(`${name}.mjs`, folder))
-  const around = await surroundings?.()
-  const server = await ground.serve(around?.env)
+  const { measures, leadMs = 2_000, openEnvironment, prepare } = await import(new URL(`${name}.mjs`, folder))
+  const environment = await openEnvironment?.()
+  const server = await servers.serve(environment?.env)
   const neighbor = await openNeighbor(server, measures)
   try {
     await prepare?.(server)
-    await neighbor.measure(1_500) // compiles what is hot, and fills pools
+    await neighbor.measure(warmUpMs)
     const quiet = await neighbor.measure(seconds * 1000)
     const attacker = startAttacker(name, server)
     await attacker.underWay
-    await new Promise((resolve) => setTimeout(resolve, leadMs))
+    const sinceMs = performance.now()
+    await pause(leadMs)
     const attacked = await neighbor.measure(seconds * 1000)
-    await attacker.stop()
-    return { quiet, attacked, hasEnded: server.hasEnded() }
+    const lastedMs = performance.now() - sinceMs
+    return {
+      quiet,
+      attacked,
+      perSecond: ((await attacker.stop()) * 1000) / lastedMs,
+      hasEnded: server.hasEnded(),
+    }
   } finally {
     await neighbor.close()
     await server.stop()
-    await around?.stop()
+    await environment?.stop()
   }
-}
-
-function judged(attack, samples) {
-  return Object.keys(samples[0].quiet).map((what) => {
-    const [quiet, attacked] = ['quiet', 'attacked'].map((when) => samples.flatMap((one) => one[when][what]))
-    const [quietMs, attackedMs] = [p99(quiet), p99(attacked)]
-    const failed = attacked.filter((ms) => ms === Number.POSITIVE_INFINITY).length
-    const hasEnded = samples.some((one) => one.hasEnded)
-    const ratio = attackedMs / quietMs
-    // a measure that fails without an attack says nothing: the ratio is then no number, and no pass
-    const isGood = ratio <= most && failed === 0 && !hasEnded
-    return { attack, what, quietMs, attackedMs, ratio, samples: attacked.length, failed, hasEnded, isGood }
-  })
-}
-
-function p99(values) {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.99))]
-}
-
-function tableOf(rows) {
-  const heads = ['attack', 'neighbor', 'quiet p99', 'attacked p99', 'ratio', '', '']
-  const cells = rows.map(({ attack, what, quietMs, attackedMs, ratio, failed, hasEnded, isGood }) => [
-    attack,
-    what,
-    length(quietMs),
-    length(attackedMs),
-    Number.isFinite(ratio) ? ratio.toFixed(1) : '∞',
-    isGood ? 'pass' : 'FAIL',
-    [failed > 0 && `${failed} requests failed`, hasEnded && 'the server ended'].filter(Boolean).join(', '),
-  ])
-  const widths = heads.map((head, index) => Math.max(head.length, ...cells.map((row) => row[index].length)))
-  const line = (row) =>
-    row
-      .map((cell, index) => (index >= 2 && index <= 4 ? cell.padStart(widths[index]) : cell.padEnd(widths[index])))
-      .join('  ')
-      .trimEnd()
-  return [heads, ...cells].map(line)
-}
-
-function length(ms) {
-  if (!Number.isFinite(ms)) return 'failed'
-  return ms < 100 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`
 }
 
 function tell(line) {

@@ -1,13 +1,22 @@
-// Rows that only have to be there.
+// Rows that fill the tables.
 
-/** SQL that adds so many finished jobs. */
+const jobs = (count, kind, queue) => `
+    with made as (
+      insert into holdfast.job (id, submitted_at, crash_budget, priority, kind, queue, tenant)
+      select gen_random_uuid(), now(), 3, 2, '${kind}', '${queue}', 'default' from generate_series(1, ${count})
+      returning *
+    )`
+
+/** SQL that adds finished jobs. */
 export function finished(count) {
-  return `insert into holdfast.finished_job (id, submitted_at, finished_at, attempt, stage, failures, crashes, crash_budget, priority, state, kind, queue, tenant)
-    select gen_random_uuid(), now(), now(), 1, 0, 0, 0, 3, 2, 'succeeded', 'old', 'default', 'default' from generate_series(1, ${count})`
+  return `${jobs(count, 'old', 'default')}
+    insert into holdfast.outcome (job_id, kind, tenant, finished_at, attempt, stage, failures, crashes, is_flawed, state)
+    select id, kind, tenant, now(), 1, 0, 0, 0, false, 'succeeded' from made`
 }
 
-/** SQL that adds so many due jobs of a kind that nobody works on. */
+/** SQL that adds due jobs of a kind that no worker runs. */
 export function claimable(count) {
-  return `insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant)
-    select gen_random_uuid(), now(), now(), 3, 2, 'queued', 'foreign', 'elsewhere', 'default' from generate_series(1, ${count})`
+  return `${jobs(count, 'foreign', 'elsewhere')}
+    insert into holdfast.ready (job_id, run_at, crash_budget, priority, kind, queue, tenant)
+    select id, now(), crash_budget, priority, kind, queue, tenant from made`
 }

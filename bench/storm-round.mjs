@@ -27,27 +27,27 @@ const storm = defineJob('storm', { crashBudget: 1_000, run: () => {} })
 export async function stormRound({ url, items = 1_000, workers = 4, everyMs = 1_000 }) {
   const hf = await connect({ url, ...settings })
   const startedMs = performance.now()
-  // a process takes longer to start than a storm leaves it to live: those to come wait in the wings
-  const wings = Array.from({ length: workers + 2 }, summon)
-  const crew = new Set()
-  const enter = async () => {
-    const worker = wings.shift()
-    wings.push(summon())
-    await employ(await worker, url)
-    crew.add(await worker)
+  // a process takes longer to start than it lives in a storm, so replacements are started ahead
+  const standby = Array.from({ length: workers + 2 }, spawnWorker)
+  const active = new Set()
+  const addWorker = async () => {
+    const worker = standby.shift()
+    standby.push(spawnWorker())
+    await startWorking(await worker, url)
+    active.add(await worker)
   }
-  await Promise.all(Array.from({ length: workers }, enter))
-  const entering = new Set()
+  await Promise.all(Array.from({ length: workers }, addWorker))
+  const adding = new Set()
   let kills = 0
   const killing = setInterval(() => {
-    const victim = [...crew][Math.floor(Math.random() * crew.size)]
-    // where a process takes long to start, the last one at work is spared until others have come
-    if (crew.size < 2) return
+    const victim = [...active][Math.floor(Math.random() * active.size)]
+    // if processes are slow to start, the last worker is spared until there are others
+    if (active.size < 2) return
     kills += 1
-    crew.delete(victim)
+    active.delete(victim)
     victim.kill('SIGKILL')
-    const entered = enter().finally(() => entering.delete(entered))
-    entering.add(entered)
+    const added = addWorker().finally(() => adding.delete(added))
+    adding.add(added)
   }, everyMs)
   try {
     const handle = await hf.submit(storm, { items })
@@ -59,18 +59,18 @@ export async function stormRound({ url, items = 1_000, workers = 4, everyMs = 1_
     return { ms: Math.round(performance.now() - startedMs), kills, revived: 0, wrongs }
   } finally {
     clearInterval(killing)
-    await Promise.all(entering)
-    await Promise.all([...crew, ...(await Promise.all(wings))].map(kill))
+    await Promise.all(adding)
+    await Promise.all([...active, ...(await Promise.all(standby))].map(kill))
     await hf.close()
   }
 }
 
-/** What is still alive, for whoever asks why a round did not end. */
+/** The live jobs, for diagnosis of a round that did not end. */
 async function left(url) {
   const client = new pg.Client(url)
   await client.connect()
   const { rows } = await client.query(
-    'select state, is_part, crashes, count(*)::int from holdfast.live_job group by 1, 2, 3 order by 1, 2, 3',
+    'select state, is_part, crashes, count(*)::int from holdfast.job_status where finished_at is null group by 1, 2, 3 order by 1, 2, 3',
   )
   await client.end()
   return rows
@@ -81,16 +81,20 @@ async function judge(hf, id, items, { state, output }) {
   await client.connect()
   const one = async (text) => Object.values((await client.query(text, [id])).rows[0])[0]
   const mine =
-    'from holdfast.finished_job as item join holdfast.barrier on barrier.id = item.barrier_id where barrier.job_id = $1'
+    'from holdfast.outcome as ended join holdfast.job as item on item.id = ended.job_id join holdfast.barrier on barrier.id = item.barrier_id where barrier.job_id = $1'
   const events = (type) =>
     `select count(*)::int from holdfast.event where type = '${type}' and job_id in (select item.id ${mine})`
   const facts = [
     ['final state', state, 'succeeded'],
     ['sum of all results', output?.sum, (items * (items - 1)) / 2],
     ['joins', await one(`select count(*)::int from holdfast.event where type = 'job.joined' and job_id = $1`), 1],
-    ['items', await one(`select count(distinct item.position)::int ${mine} and item.state = 'succeeded'`), items],
+    ['items', await one(`select count(distinct item.position)::int ${mine} and ended.state = 'succeeded'`), items],
     ['items that ended', await one(events('job.finished')), items],
-    ['items alive', await one('select count(*)::int from holdfast.live_job where $1::uuid is not null'), 0],
+    [
+      'items alive',
+      await one('select count(*)::int from holdfast.job_status where finished_at is null and $1::uuid is not null'),
+      0,
+    ],
     ['violations', JSON.stringify((await hf.audit()).violations), '[]'],
   ]
   const revived = await one(events('job.revived'))
@@ -103,15 +107,15 @@ async function judge(hf, id, items, { state, output }) {
   }
 }
 
-/** Starts a process that is ready to work, and does not yet. */
-async function summon() {
+/** Starts a process that is ready to work, but does not work yet. */
+async function spawnWorker() {
   const child = fork(fileURLToPath(new URL('storm-worker.mjs', import.meta.url)))
   await once(child, 'message')
   return child
 }
 
-/** Lets it work. */
-async function employ(child, url) {
+/** Lets a process work. */
+async function startWorking(child, url) {
   child.send({ url, ...settings })
   await once(child, 'message')
 }

@@ -1,4 +1,4 @@
-// A worker process of a storm: knows one kind, and is killed without a warning.
+// A worker process of a storm: runs one kind, and is killed without warning.
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect, defineJob } from 'holdfast'
 

@@ -1,4 +1,4 @@
-// The long proof of fan-outs: many rounds of a 1,000-item fan-out while workers are killed at random every second.
+// The long test of fan-outs: many rounds of a 1,000-item fan-out while workers are killed at random every second.
 // Usage: npm run storm [-- --rounds 50 --items 1000 --minutes 60]. Exits with 1 if anything was lost, doubled or stuck.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

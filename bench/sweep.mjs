@@ -1,13 +1,13 @@
-// What one sweep of the reaper costs beside many finished and many queued rows.
+// The cost of one sweep of the reaper next to many finished and many queued rows.
 import { claimable, finished } from './rows.mjs'
 
-/** Milliseconds of each statement of a sweep, when there is nothing to do. */
+/** How long each statement of a sweep takes when there is nothing to do, in milliseconds. */
 export async function measureSweep(client, count) {
   await client.query(finished(count))
   await client.query(claimable(count))
   const { endDeadSessions, strandedKinds } = await import('#holdfast/reaper/session.sql')
   const { findAbandoned, findHung } = await import('#holdfast/reaper/revive.sql')
-  const { textOf } = await import('#holdfast/store/sql')
+  const { textOf } = await import('#holdfast/postgres/sql')
   const figures = {}
   for (const statement of [endDeadSessions, findAbandoned, findHung, strandedKinds]) {
     const { values, ...piece } = statement.build({ limit: 500 })

@@ -23,8 +23,8 @@ export const extract = defineJob('extract', {
 async function findFields({ input, attempt, log }) {
   const scanned = await read(input.document)
   // A scanner takes 0 for O and 1 for l. To mend that is a guess, so the first attempt reads what is there.
-  const text = attempt === 1 ? scanned : mend(scanned)
-  if (attempt > 1) log('reading with scanner errors mended')
+  const text = attempt === 1 ? scanned : repair(scanned)
+  if (attempt > 1) log('reading again, correcting scanner errors')
   const amount = readTotal(text)
   const fields = {
     number: text.match(/(?:no\.|number|reference):?\s+([A-Z]+-\d+)\b/i)?.[1],
@@ -45,7 +45,7 @@ async function findPlaces({ input, outputs, progress, signal }) {
   const text = await read(input.document)
   const { totalIs, ...fields } = outputs.fields
   if (totalIs === 'summed')
-    throw new PermanentError(`the total ${fields.total} was summed from the lines and stands nowhere`)
+    throw new PermanentError(`the total ${fields.total} was summed from the lines and does not appear in the text`)
   const wanted = Object.entries(fields).filter(([, value]) => value !== null)
   const places = {}
   for (const [index, [name, value]] of wanted.entries()) {
@@ -60,13 +60,13 @@ async function read(document) {
   try {
     return await readFile(new URL(document, folder), 'utf8')
   } catch (error) {
-    if (error.code === 'ENOENT') throw new PermanentError(`there is no document ${document}`)
+    if (error.code === 'ENOENT') throw new PermanentError(`document ${document} does not exist`)
     throw error
   }
 }
 
 /** Digits that a scanner took for letters, wherever the rest of the word is made of digits. */
-function mend(text) {
+function repair(text) {
   return text.replace(/\S*\d\S*/g, (word) => word.replace(/(?<=[\d.,-])[OolI]+|[OolI]+(?=[\d.,])/g, toDigits))
 }
 
@@ -91,7 +91,7 @@ function sumOfLines(text) {
 function placeOf(text, value) {
   const asScanned = [...value].map((letter) => scannedAs[letter] ?? escaped(letter)).join('')
   const offset = text.search(new RegExp(`(?<!\\w)${asScanned}(?!\\w)`, 'i'))
-  if (offset < 0) throw new Error(`${value} stands nowhere`)
+  if (offset < 0) throw new Error(`${value} does not appear in the text`)
   const before = text.slice(0, offset).split('\n')
   return { line: before.length, column: before.at(-1).length + 1, offset }
 }

@@ -9,12 +9,10 @@ const greet = defineJob('greet', {
   ],
 })
 
-// A Postgres of its own in a folder; pass `url` instead for one of yours.
+// An embedded Postgres in a local folder. Pass `url` instead to use your own.
 const hf = await connect({ embedded: '.holdfast-hello', jobs: [greet], logLevel: 'warn' })
-await hf.work({ concurrency: 5 })
-
+await hf.work()
 const job = await hf.submit(greet, { name: 'world' })
 const { output } = await job.result({ timeout: 10_000 })
 console.log(output) // { text: 'Hello, world!', letters: 13 }
-
 await hf.close()

@@ -1,4 +1,4 @@
-// `npm run check`: all that can be said about the code without running it.
+// `npm run check`: all static checks.
 import { spawnSync } from 'node:child_process'
 import { generators } from './generators.mjs'
 import { build, install, main, root, SetupError, seconds } from './setup.mjs'
@@ -14,6 +14,7 @@ const checks = [
   { name: 'layers', run: () => node('scripts/layers.mjs') },
   { name: 'lock', run: () => node('scripts/lock.mjs') },
   { name: 'generated files', run: () => generators().every((script) => node(script, '--check')) },
+  { name: 'docs site', run: () => node('node_modules/vitepress/bin/vitepress.js', 'build', 'docs') },
 ]
 
 await main(() => {

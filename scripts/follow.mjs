@@ -5,7 +5,7 @@ import { root } from './setup.mjs'
 const quietMs = 500
 const lookMs = 200
 
-/** Runs a Node program in our place: it has our terminal and our signals, and its exit code is the answer. */
+/** Runs a Node program in our place: it gets our terminal and our signals. Returns its exit code. */
 export function follow(args, env = {}) {
   const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit', env: { ...process.env, ...env } })
   const stopPassing = passSignals(child)
@@ -21,9 +21,9 @@ export function follow(args, env = {}) {
 function passSignals(child) {
   const lastAt = {}
   const pass = (signal) => {
-    // Ctrl-C reaches everything in the terminal's foreground by itself; a second SIGINT would read as "at once".
+    // Ctrl-C reaches the whole foreground group by itself; a second SIGINT would mean "stop at once".
     if (signal === 'SIGINT' && process.stdin.isTTY) return
-    // npm passes on what we were sent as well, so that one signal to the group arrives here twice.
+    // npm forwards signals as well, so one signal to the group arrives here twice.
     if (Date.now() - (lastAt[signal] ?? 0) < quietMs) return
     lastAt[signal] = Date.now()
     child.kill(signal)
@@ -37,8 +37,8 @@ function passSignals(child) {
   }
 }
 
-// npm puts a shell between itself and us, and a SIGTERM to npm may kill that shell without our hearing of it. Whoever
-// stopped npm wanted us to stop.
+// npm puts a shell between itself and us, and a SIGTERM to npm may kill that shell without reaching us. If npm was stopped,
+// we stop as well.
 function watchShell(onGone) {
   if (!process.env.npm_lifecycle_event) return undefined
   const shell = process.ppid

@@ -1,23 +1,11 @@
-// The rules of the house that no linter knows: which room may import which, where SQL lives, how files are named.
+// The project's own lint rules: which room may import which, where SQL lives, how files are named.
 // Usage: node scripts/layers.mjs [folder that holds src/]
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
+import { groups } from './rooms.mjs'
 
-/** Rooms from left to right. A room imports from groups on its left; rooms of one group are strangers. */
-const groups = [
-  ['errors', 'client'],
-  ['job', 'config', 'service', 'trace'],
-  ['store'],
-  ['bus'],
-  ['submit', 'settle', 'stage', 'barrier', 'events', 'leader'],
-  ['worker', 'reaper', 'audit', 'webhooks'],
-  ['why'],
-  ['engine'],
-  ['http', 'testing', 'prove', 'bench'],
-  ['cli', 'index'],
-]
 const drawers = ['util', 'utils', 'helper', 'helpers', 'common', 'lib']
 const maxLines = 300
 const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/
@@ -74,7 +62,7 @@ function roomSentence(path, parts) {
   const room = roomOf(path)
   if (parts.length === 1 && room !== 'index') return 'Only index.ts lies directly in src/; move the file into a room.'
   if (groupOf(room) >= 0) return undefined
-  return `"${room}" is not a room; add it to the groups in scripts/layers.mjs, or move the file into a room.`
+  return `"${room}" is not a room; add it to scripts/rooms.mjs, or move the file into a room.`
 }
 
 function codeViolations(path, file) {
@@ -136,8 +124,8 @@ function importSentence(path, specifier) {
   if (from === to || groupOf(from) < 0 || groupOf(to) < 0) return undefined
   if (groupOf(to) < groupOf(from)) return undefined
   if (groupOf(to) === groupOf(from))
-    return `${from} and ${to} stand side by side, and rooms side by side are strangers.`
-  return `${from} may not import ${to}, which stands to its right.`
+    return `${from} and ${to} are in the same group, and rooms of a group don't import each other.`
+  return `${from} may not import ${to}, which is to its right.`
 }
 
 function targetOf(path, specifier) {

@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { rooms as allRooms, groups } from './rooms.mjs'
 import { root } from './setup.mjs'
 
 const built = (path) => import(new URL(`../dist/${path}.js`, import.meta.url).href)
@@ -9,6 +10,8 @@ const built = (path) => import(new URL(`../dist/${path}.js`, import.meta.url).hr
 /** Every section: its name, and how to write it. */
 export const sections = {
   hello,
+  rooms,
+  'room-order': roomOrder,
   ladder,
   bounds,
   orphans,
@@ -28,6 +31,17 @@ export const sections = {
 
 function hello() {
   return fenced('js', readFileSync(join(root, 'examples', 'hello.mjs'), 'utf8'))
+}
+
+function rooms() {
+  return table(
+    ['room', 'what it holds'],
+    allRooms.flatMap((group) => Object.entries(group).map(([name, holds]) => [code(name), holds])),
+  )
+}
+
+function roomOrder() {
+  return fenced('text', groups.map((group) => group.join(' ')).join('\n◂ '))
 }
 
 async function operations() {
@@ -58,7 +72,7 @@ async function bounds() {
 }
 
 async function rungs() {
-  const [{ ladder }, { readConfig }] = await Promise.all([built('reaper/bound'), built('config/config')])
+  const [{ ladder }, { readConfig }] = await Promise.all([built('reaper/recovery-bound'), built('config/config')])
   return ladder(readConfig({}, {}))
 }
 
@@ -98,7 +112,7 @@ async function settings() {
 }
 
 function rangeOf({ type, min, max }) {
-  if (type === 'whole') return `${min} – ${max}`
+  if (type === 'whole' || type === 'duration') return `${min} – ${max}`
   return { flag: 'true, false', list: 'names', text: 'text' }[type]
 }
 
@@ -136,7 +150,7 @@ async function faults() {
 }
 
 async function metrics() {
-  return (await built('engine/metric-table')).metricsTable()
+  return (await built('metrics/metric-table')).metricsTable()
 }
 
 async function invariants() {
@@ -183,7 +197,7 @@ function code(word) {
   return `\`${word}\``
 }
 
-// Each stage has a time-out of its own, so the last rung counts from there.
+// Each stage has its own timeout, so the last rung counts from there.
 function within({ made, boundMs }) {
-  return `${made.startsWith('time-out') ? 'time-out + ' : ''}${boundMs / 1000} s`
+  return `${made.startsWith('timeout') ? 'timeout + ' : ''}${boundMs / 1000} s`
 }

@@ -121,7 +121,7 @@ function compile() {
   const result = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root, encoding: 'utf8' })
   if (result.status === 0) return
   printTail(result)
-  throw new SetupError('The code does not compile. Mend the errors above, then run the same command again.')
+  throw new SetupError('The code does not compile. Fix the errors above, then run the command again.')
 }
 
 function printTail({ stdout, stderr, error }) {

@@ -139,9 +139,9 @@ test('whoever repairs a job with a key is in the log; a dry run is not', async (
   const { url } = await serve(hf, { jobs: [noop], needsKey: true })
   const { client, by } = await withKey(hf, url, null)
   const { id } = await given.finished('failed')
-  await client.mendJob({ path: { id }, body: { dryRun: true } })
+  await client.repairJob({ path: { id }, body: { dryRun: true } })
   expect(await told(hf)).toEqual([])
-  await client.mendJob({ path: { id }, body: {} })
+  await client.repairJob({ path: { id }, body: {} })
   expect(await told(hf)).toEqual([
     { type: 'repair.requested', tenant: 'default', data: { job: id, repair: 'redo', by } },
   ])

@@ -62,7 +62,7 @@ test('a job that cannot be accepted is refused with its own code before anything
     const told = { name: 'HoldfastError', code, message: expect.stringMatching(says) }
     await expect(submit(hf, job, input, how), what).rejects.toMatchObject(told)
   }
-  for (const table of ['live_job', 'job_payload', 'job_key', 'event'])
+  for (const table of ['job', 'ready', 'job_payload', 'job_key', 'event'])
     expect(await query(`select count(*)::int as n from holdfast.${table}`), table).toEqual([{ n: 0 }])
 })
 
@@ -77,7 +77,9 @@ test('an input that fails its schema is told with every issue, whatever library 
 test('a bad input does not harm the good ones that are submitted at the same moment', async ({ hf, query }) => {
   const answers = await Promise.allSettled([1, 'x', 3].map((page) => submit(hf, strict, { page })))
   expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 2 }])
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null')).toEqual([
+    { n: 2 },
+  ])
 })
 
 test('an id that is no id is refused by every call that takes one', async ({ hf }) => {
@@ -227,8 +229,10 @@ test('a malformed stored input is a permanent failure with a clear code, not a c
   const missing = await hf.submit(strict, { page: 2 })
   const wrongApart = await hf.submit(strict, { page: 3 }, { meta: {} })
   const missingApart = await hf.submit(strict, { page: 4 }, { meta: {} })
-  await query(`update holdfast.live_job set input = '{"page": "torn"}' where id = $1`, [wrong.id])
-  await query(`update holdfast.live_job set input = null where id = $1`, [missing.id])
+  await query(`update holdfast.job set input = '{"page": "torn"}' where id = $1`, [wrong.id])
+  await query(`update holdfast.ready set input = '{"page": "torn"}' where job_id = $1`, [wrong.id])
+  await query(`update holdfast.job set input = null where id = $1`, [missing.id])
+  await query(`update holdfast.ready set input = null where job_id = $1`, [missing.id])
   await query(`update holdfast.job_payload set input = '{"page": "torn"}' where job_id = $1`, [wrongApart.id])
   await query(`delete from holdfast.job_payload where job_id = $1`, [missingApart.id])
   await hf.work()

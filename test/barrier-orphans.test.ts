@@ -1,20 +1,22 @@
-import { quarantineJobs } from '#holdfast/reaper/revive.sql'
+import { quarantineJobs } from '#holdfast/reaper/quarantine.sql'
 import { claimItems, fail, finish, producing, waiting } from './barrier/given.ts'
 import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { type Swept, sweepOf } from './crash/sweep.ts'
 import { expect, test, until } from './fixtures.ts'
 import type { Running } from './given.ts'
+import { makeWait, setCrashes, takeOut } from './places.ts'
 
 // Each class of the catalogue that concerns barriers. Where a process dies, a real one does.
 
 const told = ({ healed }: Swept) => healed.map(({ orphan, message }) => ({ orphan, message }))
 
-test('a producer that died half-way adds no item twice and seals once', async ({ url, hf, query }) => {
+test('a producer that died partway through adds no item twice and seals once', async ({ url, hf, query }) => {
   const settings = { ...swift, batchSize: 10 }
   const first = await startMember({ url, settings })
   const { id } = await hf.submit(kinds.fan, { items: 50, pauseAt: 35 } as never)
   await first.heard('the producer is half-way', (line) => line.paused !== undefined)
-  const added = 'select count(*)::int as n from holdfast.live_job where barrier_id is not null'
+  const added =
+    'select count(*)::int as n from holdfast.job_status where finished_at is null and barrier_id is not null'
   await until(async () => (await query(added))[0]?.n === 35, 'what it gave so far is there')
   const second = await startMember({ url, settings })
   for (const gate of ['produce', 'parts', 'first']) second.order({ open: gate })
@@ -30,7 +32,7 @@ test('a producer that died half-way adds no item twice and seals once', async ({
   ])
   expect(
     await query(
-      'select count(*)::int as n, count(distinct position)::int as places from holdfast.finished_job where is_part',
+      'select count(*)::int as n, count(distinct position)::int as places from holdfast.job_status where finished_at is not null and is_part',
     ),
   ).toEqual([{ n: 50, places: 50 }])
   expect((await hf.audit()).violations).toEqual([])
@@ -65,30 +67,32 @@ test('a drained barrier whose join never fired is joined', async ({ given, store
 test('items deleted under an open barrier count as failed', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 3, tolerate: { count: 2 } })
   const items = await claimItems({ given }, made)
-  await query('delete from holdfast.live_job where id = any($1)', [items.slice(0, 2).map(({ id }) => id)])
+  const lost = items.slice(0, 2).map(({ id }) => id)
+  await takeOut(query, lost)
+  await query('delete from holdfast.job where id = any($1)', [lost])
   expect(told(await sweepOf(store))).toEqual([])
   await finish(store, items.slice(2))
   expect(await hf.get(made.parent.id)).toMatchObject({ state: 'waiting' })
   expect(told(await sweepOf(store))).toEqual([
-    { orphan: 'items-lost', message: '2 items are gone from the ledger; they count as failed, and it was joined' },
+    { orphan: 'items-lost', message: '2 items are missing from the ledger; counted as failed and joined' },
   ])
   expect(await hf.get(made.parent.id)).toMatchObject({ state: 'queued' })
   expect(await hf.fanOuts(made.parent.id)).toMatchObject([{ succeeded: 1, failed: 2 }])
 })
 
-test('a negative counter is counted anew', async ({ given, store, hf, query }) => {
+test('a negative counter is recounted', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 3 })
   const items = await claimItems({ given }, made)
   await query(`update holdfast.barrier set succeeded = -2, moved_at = now() - interval '1 min'`)
   expect(told(await sweepOf(store))).toEqual([
-    { orphan: 'negative-count', message: 'the counters were off by 2; counted anew by the ledger' },
+    { orphan: 'negative-count', message: 'the counters were off by 2; recounted from the ledger' },
   ])
   expect(await query('select succeeded from holdfast.barrier')).toEqual([{ succeeded: 0 }])
   await finish(store, items)
   expect(await hf.get(made.parent.id)).toMatchObject({ state: 'queued' })
 })
 
-test('counters that drifted are counted anew by the ledger', async ({ given, store, hf, query }) => {
+test('counters that drifted are recounted from the ledger', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 3, tolerate: { count: 3 } })
   const items = await claimItems({ given }, made)
   await fail(store, items.slice(0, 1))
@@ -98,7 +102,7 @@ test('counters that drifted are counted anew by the ledger', async ({ given, sto
   expect(told(await sweepOf(store))).toEqual([])
   await query(`update holdfast.barrier set moved_at = now() - interval '1 min'`)
   expect(told(await sweepOf(store))).toEqual([
-    { orphan: 'counter-drift', message: 'the counters were off by 3; counted anew by the ledger' },
+    { orphan: 'counter-drift', message: 'the counters were off by 3; recounted from the ledger' },
   ])
   expect(await hf.fanOuts(made.parent.id)).toMatchObject([{ succeeded: 0, failed: 1 }])
   expect((await hf.audit()).violations).toEqual([])
@@ -113,7 +117,7 @@ test('a fan-out past its expiry is stopped', async ({ given, store, hf, query })
     'it expires',
   )
   expect(told(await sweepOf(store))).toEqual([
-    { orphan: 'barrier-expired', message: 'expired with work left; the rest is cancelled' },
+    { orphan: 'barrier-expired', message: 'expired with unfinished items; cancelled the rest' },
     { orphan: 'stop-unfinished', message: '2 items were still live; cancelled' },
   ])
   expect(await hf.get(made.parent.id)).toMatchObject({ state: 'queued' })
@@ -144,12 +148,12 @@ test('at its expiry, work left, work done and a negative count are told apart in
   )
   const { healed } = await sweepOf(store)
   const messages = (id: string) => healed.filter(({ job }) => job === id).map(({ message }) => message)
-  expect(messages(left.parent.id)[0]).toBe('expired with work left; the rest is cancelled')
+  expect(messages(left.parent.id)[0]).toBe('expired with unfinished items; cancelled the rest')
   expect(messages(done.parent.id)).toEqual([
     'all work was done, past its expiry, but the continuation had never fired; joined',
   ])
   expect(messages(negative.parent.id)).toEqual([
-    'a counter was negative, past its expiry; counted anew by the ledger, and joined',
+    'a counter was negative, past its expiry; recounted from the ledger and joined',
   ])
 })
 
@@ -183,9 +187,11 @@ test('a stop that was interrupted is finished', async ({ given, store, hf, query
   const items = await claimItems({ given }, made)
   // by hand: as if its worker had died between the settle and the stop
   expect(await fail(store, items.slice(0, 1))).toMatchObject([{ stopped: [made.barrier.id] }])
-  expect(await query('select count(*)::int as n from holdfast.live_job where barrier_id is not null')).toEqual([
-    { n: 4 },
-  ])
+  expect(
+    await query(
+      'select count(*)::int as n from holdfast.job_status where finished_at is null and barrier_id is not null',
+    ),
+  ).toEqual([{ n: 4 }])
   expect(told(await sweepOf(store))).toEqual([
     { orphan: 'stop-unfinished', message: '4 items were still live; cancelled' },
   ])
@@ -217,12 +223,12 @@ test('the items of a barrier that is gone are cancelled, and nothing fires', asy
   expect(await query(`select from holdfast.event where type = 'job.joined'`)).toEqual([])
   expect(told(await sweepOf(store))[0]).toEqual({
     orphan: 'item-without-barrier',
-    message: '2 items had no barrier any more; cancelled',
+    message: '2 items no longer had a barrier; cancelled',
   })
   expect((await hf.get(made.items[0] as string))?.state).toMatch(/cancelled|succeeded/)
 })
 
-test('a waiting job that no barrier will join goes on', async ({ given, store, hf, query }) => {
+test('a waiting job that no barrier will join continues', async ({ given, store, hf, query }) => {
   const gone = await waiting({ given, store }, { items: 1 })
   const lost = await waiting({ given, store }, { items: 1 })
   await query('delete from holdfast.barrier where id = $1', [gone.barrier.id])
@@ -241,7 +247,7 @@ test('a waiting job that no barrier will join goes on', async ({ given, store, h
 test('an item that is quarantined counts as failed and fires the join', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 1, tolerate: { count: 1 } })
   const [item] = (await claimItems({ given }, made)) as [Running]
-  await query('update holdfast.live_job set crashes = 2 where id = $1', [item.id])
+  await setCrashes(query, 2, [item.id])
   await query(`update holdfast.session set ended_at = now(), ended_by = 'child exited' where id = $1`, [item.sessionId])
   const { quarantined } = await sweepOf(store)
   expect(quarantined).toMatchObject([{ id: item.id }])
@@ -254,12 +260,12 @@ test('an old row with a state that nobody knows crashes no sweep', async ({ give
   const made = await waiting({ given, store }, { items: 2, tolerate: { count: 1 } })
   const [one, two] = (await claimItems({ given }, made)) as [Running, Running]
   await finish(store, [one])
-  await query('alter table holdfast.finished_job drop constraint finished_job_state')
-  await query(`update holdfast.finished_job set state = 'exploded' where id = $1`, [one.id])
+  await query('alter table holdfast.outcome drop constraint outcome_state, disable trigger outcome_stands')
+  await query(`update holdfast.outcome set state = 'exploded' where job_id = $1`, [one.id])
   await query(`update holdfast.barrier set moved_at = now() - interval '1 min'`)
-  expect((await sweepOf(store)).troubles).toEqual([])
+  expect((await sweepOf(store)).problems).toEqual([])
   await finish(store, [two])
-  expect((await sweepOf(store)).troubles).toEqual([])
+  expect((await sweepOf(store)).problems).toEqual([])
   expect(await hf.get(made.parent.id)).toMatchObject({ state: 'queued' })
 })
 
@@ -268,7 +274,7 @@ test('two sweeps at once fire one join', async ({ given, store, query }) => {
     const made = await waiting({ given, store }, { items: 1 })
     await finish(store, await claimItems({ given }, made))
     await unjoin(query, made.parent.id, made.barrier.id)
-    await query(`delete from holdfast.event where type = 'job.joined'`)
+    await query(`delete from holdfast.event_log where type = 'job.joined'`)
     await Promise.all([sweepOf(store), sweepOf(store), sweepOf(store)])
     expect(await query(`select from holdfast.event where type = 'job.joined'`)).toHaveLength(1)
   }
@@ -279,13 +285,11 @@ type Query = (text: string, values?: unknown[]) => Promise<unknown[]>
 /** Takes a join back by hand: as if the last settle had never counted. */
 async function unjoin(query: Query, parent: string, barrier: string): Promise<void> {
   await query('update holdfast.barrier set joined_at = null, succeeded = succeeded - 1 where id = $1', [barrier])
-  await makeWait(query, parent)
+  await waitAgain(query, parent)
 }
 
 /** Lets a job wait that was joined, as if the join had never reached it. */
-async function makeWait(query: Query, parent: string): Promise<void> {
-  await query('alter table holdfast.live_job disable trigger legal_moves')
-  await query(`update holdfast.live_job set state = 'waiting' where id = $1`, [parent])
-  await query('alter table holdfast.live_job enable trigger legal_moves')
-  await query(`delete from holdfast.event where type = 'job.joined' and job_id = $1`, [parent])
+async function waitAgain(query: Query, parent: string): Promise<void> {
+  await makeWait(query, parent)
+  await query(`delete from holdfast.event_log where type = 'job.joined' and job_id = $1`, [parent])
 }

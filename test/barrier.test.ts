@@ -1,9 +1,10 @@
-import { addItems, openBarrier } from '#holdfast/barrier/barrier.sql'
+import { addItems, openBarrier } from '#holdfast/fan-out/fan-out.sql'
 import type { Fence } from '#holdfast/job/id'
 import { makeSettler } from '#holdfast/settle/settle'
 import { add, batchOf, claimItems, fail, finish, openFor, producing, seal, waiting } from './barrier/given.ts'
 import { expect, test, until } from './fixtures.ts'
 import type { Running } from './given.ts'
+import { queueAgain } from './places.ts'
 
 const joins = `select count(*)::int as n from holdfast.event where type = 'job.joined'`
 
@@ -50,13 +51,11 @@ test('a settle that began before its parent was claimed and sealed still fires t
 }) => {
   const made = await producing({ given, store }, { items: 2 })
   const items = await claimItems({ given }, made)
-  await query(`update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null where id = $1`, [
-    made.parent.id,
-  ])
+  await queueAgain(query, [made.parent.id])
   // the settle has taken its snapshot, and waits for an item that somebody else holds
   const holder = await pool.connect()
   await holder.query('begin')
-  await holder.query('select from holdfast.live_job where id = $1 for update', [items[1]?.id])
+  await holder.query('select from holdfast.lease where id = $1 for update', [items[1]?.leaseId])
   const settling = finish(store, items)
   const isWaiting = `select from pg_stat_activity where query like '/* job.finish */%' and wait_event_type = 'Lock' and datname = current_database()`
   await until(async () => (await query(isWaiting)).length === 1, 'the settle waits')
@@ -132,14 +131,16 @@ test('a producer that lost its lease opens nothing, adds nothing and seals nothi
   }
   expect(await store.run(openBarrier, opening)).toEqual([])
   const [successor] = await given.claim({ sessionId: await given.session(), queue: stale.queue })
-  const mine = { ...stale, attempt: successor?.attempt as number }
+  const mine = { ...stale, ...(successor as object) } as typeof stale
   const barrier = await openFor(store, mine)
   expect(await store.run(addItems, batchOf({ parent: stale, barrier }, 3))).toMatchObject([
     { is_mine: false, added: 0 },
   ])
   expect(await seal(store, { parent: stale })).toMatchObject([{ count: 0, places: null }])
   expect(await query('select sealed_at, armed_at from holdfast.barrier')).toEqual([{ sealed_at: null, armed_at: null }])
-  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null')).toEqual([
+    { n: 1 },
+  ])
   expect(await add(store, { parent: mine, barrier }, 2)).toHaveLength(2)
 })
 
@@ -149,10 +150,9 @@ test('a fan-out by a worker that lost its lease is refused and recorded', async 
   const settler = makeSettler({
     store,
     batchSize: 500,
-    sessionId: () => stale.sessionId,
     givenUp: new AbortController().signal,
     onRefused: (fences) => refused.push(...fences),
-    onTrouble: (error) => {
+    onError: (error) => {
       throw error
     },
   })
@@ -187,7 +187,7 @@ test('an item that ends while a second producer adds it again stays ended', asyn
   // the second add has taken its snapshot, in which the items live, and waits for the parent's row
   const holder = await pool.connect()
   await holder.query('begin')
-  await holder.query('select from holdfast.live_job where id = $1 for update', [made.parent.id])
+  await holder.query('select from holdfast.lease where id = $1 for update', [made.parent.leaseId])
   const adding = store.run(addItems, batch)
   const isWaiting = `select from pg_stat_activity where query like '/* barrier.add */%' and wait_event_type = 'Lock' and datname = current_database()`
   await until(async () => (await query(isWaiting)).length === 1, 'the add waits')
@@ -218,9 +218,7 @@ test('an item that is retried, released or revived is not counted until it ends'
 }) => {
   const made = await waiting({ given, store }, { items: 1 })
   const [item] = (await claimItems({ given }, made)) as [Running]
-  await query(`update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null where id = $1`, [
-    item.id,
-  ])
+  await queueAgain(query, [item.id])
   expect(await finish(store, [item])).toMatchObject([{ count: 0, places: null }])
   expect(await hf.fanOuts(made.parent.id)).toMatchObject([{ succeeded: 0, queued: 1, isComplete: false }])
   await finish(store, await claimItems({ given }, made))

@@ -26,7 +26,11 @@ describe('holdfast bench', { timeout: 120_000 }, () => {
       cpu: expect.any(String),
       figures: { bulk: { isNoisy: false } },
     })
-    expect(await query('select from holdfast.live_job union all select from holdfast.finished_job')).toEqual([])
+    expect(
+      await query(
+        'select from holdfast.job_status where finished_at is null union all select from holdfast.job_status where finished_at is not null',
+      ),
+    ).toEqual([])
     expect(await query(own)).toEqual([{ count: 0 }])
   })
 
@@ -66,6 +70,7 @@ describe('the comparison', { timeout: 120_000 }, () => {
       'pickup50',
       'recovery',
       'loaded',
+      'oldSnapshot',
       'mixedSubmit',
       'mixedRead',
     ]

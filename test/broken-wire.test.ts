@@ -1,8 +1,8 @@
 import { defineJob } from 'holdfast'
 import type { Fence } from '#holdfast/job/id'
+import { openStore, type Store } from '#holdfast/postgres/store'
 import type { Outcome } from '#holdfast/settle/outcome'
 import { makeSettler, type Settler } from '#holdfast/settle/settle'
-import { openStore, type Store } from '#holdfast/store/store'
 import { test as base, expect, until } from './fixtures.ts'
 import { holdTable } from './hold.ts'
 import { makeWire, type Wire } from './wire.ts'
@@ -28,10 +28,9 @@ const test = base.extend<Wired>({
       makeSettler({
         store: wired,
         batchSize: 500,
-        sessionId: () => 1,
         givenUp: new AbortController().signal,
         onRefused: (fences) => refusals.push(...fences),
-        onTrouble: () => {},
+        onError: () => {},
       }),
     ),
 })
@@ -96,7 +95,7 @@ test('a settle whose answer was lost after its job was taken away is refused', a
 
 test('a settle whose server process is killed under it is tried again', async ({ given, settler, pool, query, hf }) => {
   const mine = await given.running()
-  const release = await holdTable(pool, 'finished_job')
+  const release = await holdTable(pool, 'outcome')
   const settled = settler.settle({ fence: mine, outcome: { move: 'finish', stageName: 'one', output: '1' } })
   const waits = `from pg_stat_activity where query like '%job.finish%' and wait_event_type = 'Lock' and datname = current_database()`
   await until(async () => (await query(`select pg_terminate_backend(pid) ${waits}`)).length === 1, 'the settle waits')
@@ -129,7 +128,7 @@ test('outcomes that come one after another while a statement is under way leave 
 }) => {
   const sessionId = await given.session()
   const mine = await Promise.all(Array.from({ length: 30 }, () => given.running({ sessionId })))
-  const release = await holdTable(pool, 'finished_job')
+  const release = await holdTable(pool, 'outcome')
   const finish: Outcome = { move: 'finish', stageName: 'one', output: null }
   const settled: Promise<unknown>[] = []
   const waiting = `select from pg_stat_activity where query like '%job.finish%' and wait_event_type = 'Lock' and datname = current_database()`
@@ -157,7 +156,9 @@ test('a submit over a wire that breaks says so, and a key makes it safe to repea
   await expect(hf.submit(greet, null, { key: 'k' })).rejects.toMatchObject({ code: 'database_unreachable' })
   await cut
   expect(await hf.submit(greet, null, { key: 'k' })).toMatchObject({ isNew: false })
-  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null')).toEqual([
+    { n: 1 },
+  ])
 })
 
 test('a transaction whose wire breaks before its commit leaves nothing', async ({ open, wire, query }) => {
@@ -170,7 +171,9 @@ test('a transaction whose wire breaks before its commit leaves nothing', async (
   )
   await expect(many).rejects.toMatchObject({ code: 'database_unreachable' })
   await cut
-  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 0 }])
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null')).toEqual([
+    { n: 0 },
+  ])
 })
 
 test('a worker whose claim was carried out but not heard works on those jobs all the same', async ({

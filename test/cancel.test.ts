@@ -1,5 +1,6 @@
 import { defineJob } from 'holdfast'
 import { allStates, can } from '#holdfast/job/machine'
+import { waiting } from './barrier/given.ts'
 import { expect, gate, test, until } from './fixtures.ts'
 
 test('a job that waits can be cancelled, and is never claimed', async ({ given, hf }) => {
@@ -24,6 +25,44 @@ test('of many who cancel one job at once, one wins; the others are told that it 
     if (answer.status === 'rejected')
       expect(answer.reason).toMatchObject({ code: 'move_illegal', details: { state: 'cancelled' } })
   expect(await query(`select count(*)::int as n from holdfast.event where type = 'job.cancelled'`)).toEqual([{ n: 1 }])
+})
+
+test('cancels that come at once share statements', async ({ hf, query }) => {
+  const wanted = await hf.submitMany(
+    defineJob('unwanted', { run: () => {} }),
+    Array.from({ length: 1_000 }, () => ({ input: null })),
+  )
+  await Promise.all(wanted.map(({ id }, place) => hf.cancel(id, { reason: place % 2 === 0 ? 'even' : 'odd' })))
+  const [told] = await query<{ n: number; statements: number }>(
+    `select count(*)::int as n, count(distinct finished_at)::int as statements from holdfast.outcome where state = 'cancelled'`,
+  )
+  expect(told?.n).toBe(1_000)
+  expect(told?.statements).toBeLessThan(30)
+  expect((await hf.get(wanted[7]?.id as string))?.error?.message).toBe('odd')
+})
+
+test('a fan-out that a stranger holds delays no cancel that comes with its own', async ({
+  given,
+  store,
+  hf,
+  pool,
+  query,
+}) => {
+  const held = await waiting({ given, store })
+  const free = await Promise.all(Array.from({ length: 20 }, () => given.queued()))
+  const stranger = await pool.connect()
+  await stranger.query('begin')
+  await stranger.query('select from holdfast.barrier for update')
+  let isOver = false
+  const cancelled = hf.cancel(held.parent.id).then(() => {
+    isOver = true
+  })
+  await Promise.all(free.map(({ id }) => hf.cancel(id)))
+  expect(isOver).toBe(false)
+  await stranger.query('rollback')
+  stranger.release()
+  await cancelled
+  expect(await query('select from holdfast.job_status where finished_at is null')).toEqual([])
 })
 
 test('a job that does not exist is told apart from one that cannot be cancelled now', async ({ given, hf }) => {

@@ -1,10 +1,11 @@
 import pg from 'pg'
 import { suspectCrashes } from '#holdfast/job/define'
-import { textOf } from '#holdfast/store/sql'
+import { textOf } from '#holdfast/postgres/sql'
+import { claimForRemote, claimSuspectForRemote } from '#holdfast/remote/remote.sql'
 import { claimJobs, claimSuspects, nextDue } from '#holdfast/worker/claim.sql'
-import { claimForRemote, claimSuspectForRemote } from '#holdfast/worker/remote.sql'
 import { waitingSuspect } from '#holdfast/worker/suspect.sql'
 import { expect, test } from './fixtures.ts'
+import { finishedCrowd, queuedCrowd } from './places.ts'
 
 /** A node of a plan, as EXPLAIN tells it. */
 interface Plan {
@@ -73,22 +74,23 @@ async function fill(query: Query): Promise<void> {
     runAt: string
     kind?: string
   }[])
-    await query(`
-      insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, input)
-      select gen_random_uuid(), ${runAt}, now(), 3, 2, 'queued', ${crowd.kind ?? `'sample'`}, ${queue}, 'default',
-        case when n % 2 = 0 then '{"page": 1}'::json end
-      from generate_series(1, ${count}) as n`)
+    await query(
+      queuedCrowd({
+        count,
+        runAt,
+        queue,
+        kind: crowd.kind ?? `'sample'`,
+        input: `case when n % 2 = 0 then '{"page": 1}'::json end`,
+      }),
+    )
   // every other job has its input in a row of its own
   await query(
-    `insert into holdfast.job_payload (job_id, input) select id, '{"page": 1}' from holdfast.live_job where input is null`,
+    `insert into holdfast.job_payload (job_id, input) select id, '{"page": 1}' from holdfast.job where input is null`,
   )
-  await query(`
-    insert into holdfast.finished_job (id, submitted_at, finished_at, attempt, stage, failures, crashes, crash_budget, priority, state, kind, queue, tenant)
-    select gen_random_uuid(), now(), now(), 1, 0, 0, 0, 3, 2, 'succeeded', 'sample', 'mine', 'default'
-    from generate_series(1, 300000)`)
+  await query(finishedCrowd({ count: 300_000, queue: `'mine'` }))
 }
 
-const withoutAutovacuum = ['live_job', 'finished_job', 'job_payload']
+const withoutAutovacuum = ['job', 'ready', 'outcome', 'job_payload']
   .map((table) => `alter table holdfast.${table} set (autovacuum_enabled = off)`)
   .join('; ')
 
@@ -119,14 +121,14 @@ async function expectGoodPlans(url: string, rows: number): Promise<void> {
 
 /** How many jobs a plan has claimed; what it answers are lots. */
 function claimedBy(plan: Plan): number {
-  const own = plan['Node Type'] === 'ModifyTable' ? plan['Actual Rows'] : 0
+  const own = plan['Node Type'] === 'ModifyTable' && plan['Relation Name'] === 'ready' ? plan['Actual Rows'] : 0
   return own + (plan.Plans ?? []).reduce((sum, inner) => sum + claimedBy(inner), 0)
 }
 
 /** The jobs' tables that a plan reads from end to end. */
 function scansOf(plan: Plan): string[] {
   const own =
-    plan['Node Type'] === 'Seq Scan' && /_job$|^job_payload$/.test(plan['Relation Name'] ?? '')
+    plan['Node Type'] === 'Seq Scan' && /^(job|ready|outcome|job_payload)$/.test(plan['Relation Name'] ?? '')
       ? [plan['Relation Name'] as string]
       : []
   return [...own, ...(plan.Plans ?? []).flatMap(scansOf)]
@@ -146,7 +148,7 @@ function literal(value: unknown): string {
 }
 
 test('the index of suspects holds those whom the code suspects', async ({ query }) => {
-  const [index] = await query(`select pg_get_indexdef('holdfast.live_job_suspect'::regclass) as text`)
+  const [index] = await query(`select pg_get_indexdef('holdfast.ready_suspect'::regclass) as text`)
   expect(index?.text).toContain(
     `(crashes >= ${suspectCrashes}) OR ((crashes = 1) AND (crash_budget <= ${suspectCrashes}))`,
   )
@@ -158,23 +160,23 @@ test('a claim among a million jobs touches a few pages, however old the statisti
 }) => {
   await query(withoutAutovacuum)
   // analyzed when empty, then filled
-  await query('analyze holdfast.live_job; analyze holdfast.finished_job; analyze holdfast.job_payload')
+  await query('analyze holdfast.job; analyze holdfast.ready; analyze holdfast.outcome; analyze holdfast.job_payload')
   await fill(query)
   await expectGoodPlans(url, 10)
 
   // never analyzed: this is how the catalogue looks before the first time
   await query(
-    `update pg_class set reltuples = -1, relpages = 0 where relname in ('live_job', 'finished_job', 'job_payload')`,
+    `update pg_class set reltuples = -1, relpages = 0 where relname in ('job', 'ready', 'outcome', 'job_payload')`,
   )
   await expectGoodPlans(url, 10)
 
   // analyzed when full, then drained: dead rows go as they would with time, but the statistics stay
-  await query('analyze holdfast.live_job; analyze holdfast.finished_job; analyze holdfast.job_payload')
+  await query('analyze holdfast.job; analyze holdfast.ready; analyze holdfast.outcome; analyze holdfast.job_payload')
   await expectGoodPlans(url, 10)
-  const [full] = await query('select reltuples from pg_class where relname = $1', ['live_job'])
-  const due = `from holdfast.live_job where queue = 'mine' and kind = 'sample' and run_at < now()`
+  const [full] = await query('select reltuples from pg_class where relname = $1', ['ready'])
+  const due = `from holdfast.ready where queue = 'mine' and kind = 'sample' and run_at < now()`
   await query(`delete ${due} and ctid <> all(array(select ctid ${due} limit 3))`)
-  await query('vacuum holdfast.live_job')
-  await query('update pg_class set reltuples = $1 where relname = $2', [full?.reltuples, 'live_job'])
+  await query('vacuum holdfast.ready')
+  await query('update pg_class set reltuples = $1 where relname = $2', [full?.reltuples, 'ready'])
   await expectGoodPlans(url, 3)
 })

@@ -1,10 +1,11 @@
 import { type AnyJob, defineJob, type StageContext } from 'holdfast'
-import { pauseQueue } from '#holdfast/engine/read.sql'
-import type { JobId } from '#holdfast/job/id'
+import { pauseQueue } from '#holdfast/reads/job.sql'
 import { advanceJobs, retryJobs } from '#holdfast/settle/settle.sql'
+import { heldFenceOf } from '#holdfast/worker/attempt'
 import { nextDue } from '#holdfast/worker/claim.sql'
-import type { ClaimedRow } from '#holdfast/worker/lot'
+import type { ClaimedRow } from '#holdfast/worker/claim-batch'
 import { expect, test, until } from './fixtures.ts'
+import { queuedCrowd } from './places.ts'
 
 test('of many workers that claim one queued job at once, one wins with attempt 1 and the others get nothing', async ({
   given,
@@ -34,10 +35,7 @@ test('a claim never takes more than it asked for, and no job is claimed twice, h
   query,
 }) => {
   const queue = 'crowded'
-  await query(`
-    insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant)
-    select gen_random_uuid(), now(), now(), 3, 1 + n % 4, 'queued', 'sample', 'crowded', 'default'
-    from generate_series(1, 3000) as n`)
+  await query(queuedCrowd({ count: 3_000, queue: `'crowded'`, priority: '1 + n % 4' }))
   const sessions = await Promise.all(Array.from({ length: 16 }, () => given.session()))
   const claimed: ClaimedRow[] = []
   async function claimUntilEmpty(sessionId: number): Promise<void> {
@@ -54,7 +52,7 @@ test('a claim never takes more than it asked for, and no job is claimed twice, h
   expect(new Set(claimed.map(({ id }) => id)).size).toBe(3000)
   expect(claimed.every(({ attempt }) => attempt === 1)).toBe(true)
   const [row] = await query<{ running: string }>(
-    `select count(*) as running from holdfast.live_job where state = 'running' and session_id is not null`,
+    `select count(*) as running from holdfast.job_status where finished_at is null and state = 'running' and session_id is not null`,
   )
   expect(Number(row?.running)).toBe(3000)
 })
@@ -172,31 +170,31 @@ test('of a claim of many jobs, each handler is given what is its own', async ({ 
   const early = await submit(numbers.slice(0, 80))
   const sessionId = await given.session()
   const claim = async (kind: string) =>
-    (await given.claim({ sessionId, queue: 'default', kind, most: 100 })).map(({ id, attempt }) => ({
-      id: id as JobId,
-      attempt,
-    }))
+    (await given.claim({ sessionId, queue: 'default', kind, most: 100 })).map(heldFenceOf)
   const retried = await claim('short')
   const advanced = await claim('long')
   expect([retried.length, advanced.length]).toEqual([40, 40])
   const numberOf = new Map(early.map(({ id }, n) => [id, n]))
   await store.run(retryJobs, {
     fences: retried,
-    sessionId,
     errors: retried.map(() => '{}'),
     delaysMs: retried.map(() => 0),
   })
   await store.run(advanceJobs, {
     fences: advanced,
-    sessionId,
     outputs: advanced.map(({ id }) => String(numberOf.get(id))),
     stageNames: advanced.map(() => 'one'),
   })
   const handles = [...early, ...(await submit(numbers.slice(80)))]
   await hf.work()
-  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'all have ended')
+  await until(
+    async () => (await query('select from holdfast.job_status where finished_at is null')).length === 0,
+    'all have ended',
+  )
 
-  const times = await query<{ id: string; submitted_at: Date }>('select id, submitted_at from holdfast.finished_job')
+  const times = await query<{ id: string; submitted_at: Date }>(
+    'select id, submitted_at from holdfast.job_status where finished_at is not null',
+  )
   const timeOf = new Map(times.map((row) => [row.id, row.submitted_at.getTime()]))
   const expected = handles.flatMap(({ id }, n) => {
     const about = {
@@ -227,8 +225,16 @@ test('a worker runs jobs however the server writes times', async ({ url, query, 
   const { id, result } = await hf.submit(timed, null)
   await result({ timeout: 10_000 })
   const [row] = await query<{ ms: number }>(
-    `select floor(extract(epoch from submitted_at) * 1000)::float8 as ms from holdfast.finished_job where id = $1`,
+    `select floor(extract(epoch from submitted_at) * 1000)::float8 as ms from holdfast.job_status where id = $1`,
     [id],
   )
   expect(seen).toEqual([row?.ms])
+})
+
+test('a time that a claim could not answer is refused, even if it is written by hand', async ({ given, query }) => {
+  const { id } = await given.queued()
+  for (const never of ['-infinity', 'infinity'])
+    await expect(query('update holdfast.ready set run_at = $1 where job_id = $2', [never, id])).rejects.toMatchObject({
+      code: '23514',
+    })
 })

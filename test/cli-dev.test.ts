@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { removeEmbedded } from '#holdfast/store/embedded/embedded'
-import { findHome } from '#holdfast/store/embedded/home'
+import { removeEmbedded } from '#holdfast/embedded/embedded'
+import { findHome } from '#holdfast/embedded/home'
 import { allGone, ask, call, newFolder, type Running, removeFolder, run } from './cli/command.ts'
 import { until } from './until.ts'
 
@@ -44,7 +44,7 @@ describe('dev in one folder, from its first start on', () => {
 
   test('the first start runs the sample, answers other terminals, and Ctrl-C leaves nothing behind', async () => {
     const dev = startDev(folder)
-    await dev.says(/Holdfast runs\. Ctrl-C stops it\./)
+    await dev.says(/Holdfast is running\. Press Ctrl-C to stop\./)
     await dev.says(/Submitted: delivery-4001\.txt, .*receipt-2002\.txt\./)
     expect(dev.output()).not.toMatch(/postgres:\/\/holdfast:[^*]/)
     await dev.says(/retried +fields 1\/2 +attempt 1 .*receipt-2002\.txt has no readable number, total/)
@@ -53,8 +53,8 @@ describe('dev in one folder, from its first start on', () => {
     const jobs = await finals(folder, 6)
     expect(jobs.filter(({ state }) => state === 'succeeded')).toHaveLength(5)
     const [partial] = jobs.filter(({ state }) => state === 'partial')
-    expect(partial?.error?.message).toBe('the total 59.05 was summed from the lines and stands nowhere')
-    await dev.says(/partial +places 2\/2 +attempt 2 .*stands nowhere/)
+    expect(partial?.error?.message).toBe('the total 59.05 was summed from the lines and does not appear in the text')
+    await dev.says(/partial +places 2\/2 +attempt 2 .*does not appear in the text/)
 
     const submitted = await ask<{ result: { output: object } }>(
       ['submit', 'extract', '{"document":"receipt-2001.txt"}', '--wait', '10'],
@@ -73,14 +73,14 @@ describe('dev in one folder, from its first start on', () => {
 
     dev.signalGroup('SIGINT')
     expect(await dev.exited).toBe(0)
-    expect(dev.output()).toMatch(/\nStopping: [\s\S]*\nStopped\. The data stays; the next start finds it again\.\n$/)
+    expect(dev.output()).toMatch(/\nStopping: [\s\S]*\nStopped\. Your data is kept for the next start\.\n$/)
     await allGone(pids)
     expect((await call(['jobs'], { cwd: folder })).stderr).toMatch(/^error not_running: /)
   })
 
   test('the second start finds its data again, and a second SIGTERM changes nothing', async () => {
     const dev = startDev(folder)
-    await dev.says(/Known already: 6 documents of an earlier start/)
+    await dev.says(/6 documents were already submitted by an earlier start/)
     await dev.says(/Submitted: receipt-2002\.txt\./)
     const pids = await pidsOf(dev, folder)
     expect(await finals(folder, 9)).toHaveLength(9)
@@ -107,6 +107,23 @@ describe('dev in one folder, from its first start on', () => {
     await finals(folder, 11)
     next.signalGroup('SIGINT')
     expect(await next.exited).toBe(0)
+  })
+
+  test('the README kills a worker in the middle of a job, and another one goes on with it', async () => {
+    const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
+    const [, kind = '', input = ''] = /holdfast submit (\w+) '(.*)' +# takes a minute/.exec(readme) ?? []
+    const dev = startDev(folder)
+    await dev.says(/Submitted: /)
+    const { id } = await ask<{ id: string }>(['submit', kind, input], { cwd: folder })
+    const says = (command: string, pattern: RegExp) =>
+      until(async () => (await call([command, id], { cwd: folder })).stdout.match(pattern), String(pattern))
+    const running = await says('why', /^why +running: .* at stage places \(2 of 2\)[\s\S]* process (\d+),/m)
+    process.kill(Number(running[1]), 'SIGKILL')
+    await says('show', /revived /)
+    await says('show', /^stage +places 2\/2, attempt 3, 1 lost their worker/m)
+    dev.signalGroup('SIGINT')
+    dev.signalGroup('SIGINT')
+    await dev.exited
   })
 
   test('a reader that leaves early ends it cleanly', async () => {
@@ -138,7 +155,7 @@ test('Ctrl-C in the middle of the first start ends it cleanly, and the next star
   await dev.says(/Starting the embedded Postgres/)
   dev.signalGroup('SIGINT')
   expect(await dev.exited).toBe(0)
-  expect(dev.output()).toMatch(/Stopped\. The data stays/)
+  expect(dev.output()).toMatch(/Stopped\. Your data is kept/)
   const next = startDev(folder)
   await next.says(/Submitted: delivery-4001\.txt/)
   next.signalGroup('SIGINT')
@@ -149,7 +166,7 @@ test('a module that cannot be used stops the start, and Postgres with it', async
   const folder = await newFolder()
   onTestFinished(() => removeFolder(folder))
   const { code, stderr } = await call(['dev', 'none.mjs'], { cwd: folder })
-  expect(stderr).toMatch(/^error module_invalid: The module .*none\.mjs cannot be used: there is no such file\.\n$/)
+  expect(stderr).toMatch(/^error module_invalid: Cannot use the module .*none\.mjs: the file does not exist\.\n$/)
   expect(code).toBe(1)
   expect((await call(['jobs'], { cwd: folder })).stderr).toMatch(/^error not_running: /)
 })

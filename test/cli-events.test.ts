@@ -50,8 +50,8 @@ describe('groups', () => {
     expect(stdout).toMatch(/^NAME +TYPES +PARTITIONS +READERS +BEHIND +OLDEST +PARKED +FAILING\n/)
     expect(stdout).toMatch(/^orders +all +1 +1 +0 +0$/m)
     expect(stdout).toMatch(/^orphaned +job\.failed +2 +0 +1 +\d+(\.\d)? m?s +0$/m)
-    expect(stdout).toContain('\norphaned has no living reader: start a process that subscribes to it.\n')
-    expect(stdout).not.toContain('orders has no living reader')
+    expect(stdout).toContain('\norphaned has no active reader: start a process that subscribes to it.\n')
+    expect(stdout).not.toContain('orders has no active reader')
     expect(await ask(['events', 'groups'], { env })).toMatchObject({
       groups: [
         { name: 'orders', types: null, partitions: 1, readers: 1, behind: 0, parked: 0, failing: [] },
@@ -73,7 +73,7 @@ describe('groups', () => {
       return groups[0]?.failing.length === 1 && groups
     })
     const { stdout } = await call(['events', 'groups'], { env: { HOLDFAST_URL: url } })
-    expect(stdout).toContain(`\norders fails at event ${group?.failing[0]?.seq}, once so far: no stock left\n`)
+    expect(stdout).toContain(`\norders failed once at event ${group?.failing[0]?.seq}: no stock left\n`)
   })
 })
 
@@ -121,7 +121,7 @@ describe('tail and listen', () => {
     const before = await hf.submit(noop, null, { tenant: 'mine' })
     const args = ['events', 'listen', '--tenant', 'mine', '--types', 'job.*']
     const listeners = [args, [...args, '--json']].map((one) => run(one, { env: { HOLDFAST_URL: url } }))
-    for (const one of listeners) await one.says(/Listening\. Ctrl-C stops it\./)
+    for (const one of listeners) await one.says(/Listening\. Press Ctrl-C to stop\./)
     await hf.submit(noop, null, { tenant: 'other' })
     const after = await hf.submit(noop, null, { tenant: 'mine' })
     const [table, json] = listeners
@@ -164,15 +164,15 @@ describe('parked, replay and forget', () => {
     })
     isBad = false
     const one = await call(['events', 'replay', 'orders', '--parked', String(first)], { env })
-    expect(one.stdout).toBe('orders handles 1 parked event once more.\n')
+    expect(one.stdout).toBe('orders replays 1 parked event.\n')
     await until(() => handled.includes(first ?? 0), 'the first one')
     await until(async () => (await hf.events.parked('orders')).length === 2)
     expect(await ask(['events', 'replay', 'orders', '--parked'], { env })).toEqual({ group: 'orders', events: 2 })
     await until(() => others.every((seq) => handled.includes(seq)), 'the others')
     await until(async () => (await hf.events.parked('orders')).length === 0)
-    expect((await call(['events', 'parked', 'orders'], { env })).stdout).toBe('Nothing is parked by orders.\n')
+    expect((await call(['events', 'parked', 'orders'], { env })).stdout).toBe('orders has no parked events.\n')
     expect((await call(['events', 'replay', 'orders', '--parked', 'all'], { env })).stdout).toBe(
-      'Nothing is parked by orders.\n',
+      'orders has no parked events.\n',
     )
   })
 
@@ -186,7 +186,7 @@ describe('parked, replay and forget', () => {
     await until(() => handled.length === 3)
     const [first, second, third] = handled
     expect((await call(['events', 'replay', 'orders', '--from', 'beginning'], { env })).stdout).toBe(
-      'orders reads from the beginning on, in 1 partition.\n',
+      'orders will read from the beginning, in 1 partition.\n',
     )
     await until(() => handled.length === 6)
     expect(await ask(['events', 'replay', 'orders', '--from', String(second)], { env })).toEqual({
@@ -211,10 +211,12 @@ describe('parked, replay and forget', () => {
     expect(await call(['events', 'forget', 'one'], { env })).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: expect.stringMatching(/^error option_invalid: Forgetting one drops .* say --yes\.\n$/),
+      stderr: expect.stringMatching(
+        /^error option_invalid: This permanently deletes the group one, .* Pass --yes to confirm\.\n$/,
+      ),
     })
     expect(await hf.events.groups()).toHaveLength(2)
-    expect((await call(['events', 'forget', 'one', '--yes'], { env })).stdout).toBe('The group one is forgotten.\n')
+    expect((await call(['events', 'forget', 'one', '--yes'], { env })).stdout).toBe('Deleted the group one.\n')
     expect(await ask(['events', 'forget', 'two', '--yes'], { env })).toEqual({ forgotten: 'two' })
     expect(await hf.events.groups()).toEqual([])
   })
@@ -235,9 +237,9 @@ describe('wrong use', () => {
     ['a word for a number', ['tail', '-n', 'many'], 2, /--number takes a whole number, not "many"/],
     ['the parked of no group', ['parked', 'none'], 1, /^error group_not_found: There is no group "none"\./],
     ['a name that is none', ['parked', 'a b'], 2, /^error group_invalid: "a b" cannot be the name of a group/],
-    ['nothing to replay', ['replay', 'x'], 2, /Say what to replay: either --parked \[seq\], or --from <place>\./],
-    ['two things to replay', ['replay', 'x', '--parked', '--from', 'now'], 2, /Say what to replay/],
-    ['a place that is none', ['replay', 'x', '--from', 'noon'], 2, /--from takes beginning, now, a moment such/],
+    ['nothing to replay', ['replay', 'x'], 2, /Choose what to replay: either --parked \[seq\] or --from <place>\./],
+    ['two things to replay', ['replay', 'x', '--parked', '--from', 'now'], 2, /Choose what to replay/],
+    ['a place that is none', ['replay', 'x', '--from', 'noon'], 2, /--from takes beginning, now, a timestamp such/],
     ['a parked event that is none', ['replay', 'x', '--parked', 'one'], 2, /--parked takes a whole number, not "one"/],
     ['a replay by no group', ['replay', 'none', '--parked'], 1, /^error group_not_found: There is no group "none"\./],
     ['to forget no group', ['forget', 'none', '--yes'], 1, /^error group_not_found: There is no group "none"\./],

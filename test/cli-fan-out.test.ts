@@ -33,11 +33,11 @@ test('show draws a fan-out: its items by state, who is still at it, and what fai
   const { stdout } = await call(['show', handle.id.slice(-8)], { env })
   expect(stdout).toContain('  split: done\n')
   expect(stdout).toMatch(
-    / {2}pages: waiting\n {4}█{20}✗{10}▒{10} 3\/4: 2 succeeded, 1 failed, 1 running, .*\/s, done in about/,
+    / {2}pages: waiting\n {4}█{20}✗{10}▒{10} 3\/4: 2 succeeded, 1 failed, 1 running, .*\/s, about .* left/,
   )
   expect(stdout).toMatch(/ {4}running four: attempt 1 in session \d+, at most .* more\n/)
   expect(stdout).toContain('    failed two: no ink on the page\n')
-  expect(stdout).toContain('  bind: to come\n')
+  expect(stdout).toContain('  bind: pending\n')
   expect(stdout).toMatch(/fanned_out +pages 2\/3 +\d+ +\d+ +4 items/)
   const json = JSON.parse((await call(['show', handle.id, '--json'], { env })).stdout)
   expect(json.fanOuts).toMatchObject([

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { defineJob } from 'holdfast'
 import { describe, onTestFinished } from 'vitest'
@@ -19,7 +18,7 @@ test('work runs the kinds of a module that fan out, and submit finds them in it'
   const module = await moduleOf(fanningOut)
   const env = { HOLDFAST_URL: url }
   const work = run(['work', module, '--processes', '1'], { env })
-  await work.says(/Worker process \d+ works/)
+  await work.says(/Worker process \d+ is ready/)
   const book = await hf.submit(defineJob('book', { run: () => null }), { pages: ['a', 'b', 'c'] } as never)
   expect(await book.result({ timeout: 20_000 })).toMatchObject({ state: 'succeeded', output: 3 })
   const { stdout, stderr } = await call(['submit', 'letter', '{}', '--module', module, '--wait', '20s'], { env })
@@ -31,14 +30,14 @@ test('dev on a busy port says which one it took instead, and refuses a port that
   const busy = createServer().listen(7420, '127.0.0.1')
   onTestFinished(() => void busy.close())
   // somebody else may have it already, which is as good
-  await Promise.race([once(busy, 'listening'), once(busy, 'error')])
+  await new Promise((resolve) => busy.once('listening', resolve).once('error', resolve))
   const dev = run(['dev', module, '--processes', '1'], { env: { HOLDFAST_URL: url } })
-  const [, port] = await dev.says(/Port 7420 is in use by another program, so the API listens on (\d+) instead\./)
+  const [, port] = await dev.says(/Port 7420 is in use; the API listens on port (\d+) instead\./)
   await dev.says(new RegExp(`api +http://127\\.0\\.0\\.1:${port} `))
   const asked = await call(['dev', module, '--processes', '1', '--http-port', '7420'], { env: { HOLDFAST_URL: url } })
   expect(asked).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/Another program listens at 127\.0\.0\.1:7420/),
+    stderr: expect.stringMatching(/Another program is listening on 127\.0\.0\.1:7420/),
   })
 }, 60_000)
 
@@ -47,7 +46,7 @@ test('serve knows the kinds of a module that fan out', async ({ url }) => {
     `${defines} export const letter = defineJob('letter', { stages: [{ name: 'lines', fanOut: () => [], each: () => null }] })`,
   )
   const serve = run(['serve', module, '--http-port', '0'], { env: { HOLDFAST_URL: url } })
-  await serve.says(/Ready: the database answers/)
+  await serve.says(/Ready: the database is reachable/)
 })
 
 describe('an export that looks like a job and is none is refused by its name', () => {
@@ -55,17 +54,17 @@ describe('an export that looks like a job and is none is refused by its name', (
     [
       'a definition that never went through defineJob',
       `${defines} export const mail = defineJob('mail', { run() {} }); export const report = { kind: 'report', run() {} }`,
-      /the export report looks like a job, but defineJob did not make it: write defineJob\("report", \{ run, … \}\)\./,
+      /the export report looks like a job but was not made by defineJob; write defineJob\("report", \{ run, … \}\)\./,
     ],
     [
       'a definition without a kind',
       `${defines} export default defineJob('mail', { run() {} }); export const report = { input: {}, stages: [{ name: 'a', run() {} }] }`,
-      /the export report looks like a job, but defineJob did not make it: write defineJob\("…", \{ input, stages, … \}\)\./,
+      /the export report looks like a job but was not made by defineJob; write defineJob\("…", \{ input, stages, … \}\)\./,
     ],
     [
       'an element of a list',
       `${defines} export default [defineJob('mail', { run() {} }), undefined]`,
-      /the export default\[1\] is undefined; every element of a list of jobs must be made by defineJob\./,
+      /the export default\[1\] is undefined; every element of a job list must come from defineJob\./,
     ],
     [
       'a promise of a job',
@@ -77,7 +76,7 @@ describe('an export that looks like a job and is none is refused by its name', (
     const { stderr } = await call(['submit', 'mail', '{}', '--module', await moduleOf(code)], {
       env: { HOLDFAST_URL: url },
     })
-    expect(stderr).toMatch(/^error module_invalid: The module .*jobs\.mjs cannot be used: /)
+    expect(stderr).toMatch(/^error module_invalid: Cannot use the module .*jobs\.mjs: /)
     expect(stderr).toMatch(why)
   })
 })

@@ -1,10 +1,11 @@
 import { invariants } from '#holdfast/audit/audit'
 import { readConfig } from '#holdfast/config/config'
 import { envNameOf, type SettingName } from '#holdfast/config/settings'
-import { boundOf, ladder } from '#holdfast/reaper/bound'
-import { ask, call, library, moduleOf, run } from './cli/command.ts'
+import { boundOf, ladder } from '#holdfast/reaper/recovery-bound'
+import { ask, call, library, moduleOf, run, runOnTerminal } from './cli/command.ts'
 import { swift } from './crash/member.ts'
 import { expect, newDatabase, test, until } from './fixtures.ts'
+import { transaction } from './hold.ts'
 import { expire, plain } from './owned.ts'
 
 const { logLevel: _quiet, ...timing } = swift
@@ -16,7 +17,7 @@ const env = (url: string) => ({
 test('reap --explain prints the ladder from the settings, without a database', async () => {
   const { code, stdout } = await call(['reap', '--explain'])
   expect(code).toBe(0)
-  expect(stdout).toContain('moves again within 17 s')
+  expect(stdout).toContain('is recovered within 17 s')
   expect(stdout).toContain('for up to 1,000 jobs lost at once')
   for (const { rung, made, when } of ladder(readConfig({}, {}))) {
     const line = stdout.split('\n').find((one) => one.startsWith(rung))
@@ -24,7 +25,7 @@ test('reap --explain prints the ladder from the settings, without a database', a
     expect(line).toContain(when)
   }
   expect(stdout).toMatch(/lock gone +4\.8 s/)
-  expect(stdout).toMatch(/deadline passed +time-out \+ 14 s/)
+  expect(stdout).toMatch(/deadline passed +timeout \+ 14 s/)
   expect(stdout).toContain('leaseMs 15000')
 })
 
@@ -58,7 +59,7 @@ test('reap refuses settings that do not fit each other', async () => {
 test('reap revives what a dead worker left behind, until it is asked to stop', async ({ url, given, hf, query }) => {
   const reaper = run(['reap'], { env: env(url) })
   await reaper.says(/lease ran out +4\.5 s/)
-  await reaper.says(/"msg":"leads"/)
+  await reaper.says(/"msg":"became leader"/)
   const orphan = await given.attemptOfDeadSession()
   await until(async () => (await hf.get(orphan.id))?.state === 'queued', 'the orphan is revived')
   await reaper.says(/"msg":"revived"/)
@@ -107,7 +108,7 @@ test('reap and work take owners from a module, and ask them about barriers that 
 test('a module without owners, or with something that is none, is refused by name', async ({ url }) => {
   for (const [code, why] of [
     ['export const other = 1', 'exports no `owners`'],
-    ['export const owners = { ext: { read() {} } }', 'owners.ext is no owner'],
+    ['export const owners = { ext: { read() {} } }', 'owners.ext is not an owner'],
   ] as const) {
     const { code: exit, stderr } = await call(['reap', '--url', url, '--owners-module', await moduleOf(code)])
     expect(stderr).toContain('module_invalid')
@@ -118,12 +119,12 @@ test('a module without owners, or with something that is none, is refused by nam
 
 test('a reaper that was killed is followed by the next', async ({ url, given, hf }) => {
   const first = run(['reap'], { env: env(url) })
-  await first.says(/"msg":"leads"/)
+  await first.says(/"msg":"became leader"/)
   const second = run(['reap'], { env: env(url) })
-  await second.says(/Reaping/)
+  await second.says(/Reaper started/)
   first.signal('SIGKILL')
   await first.exited
-  await second.says(/"term":2,"msg":"leads"/)
+  await second.says(/"term":2,"msg":"became leader"/)
   const orphan = await given.attemptOfDeadSession()
   await until(async () => (await hf.get(orphan.id))?.state === 'queued', 'the orphan is revived')
 })
@@ -133,7 +134,7 @@ test('work prints the ladder at start', async ({ url }) => {
     import { defineJob } from '${library}'
     export const nothing = defineJob('nothing', { run() {} })`)
   const working = run(['work', module, '--processes', '1'], { env: { HOLDFAST_URL: url } })
-  await working.says(/A job whose worker is lost moves again within:/)
+  await working.says(/A job that loses its worker is recovered within:/)
   await working.says(/lock gone +4\.8 s/)
   working.signal('SIGTERM')
   expect(await working.exited).toBe(0)
@@ -166,6 +167,15 @@ test('audit names each violation with examples, and ends with code 1', async ({ 
   expect(told.violations).toMatchObject([{ invariant: 'job-has-payload', total: 7 }])
   expect(told.violations[0]?.examples).toHaveLength(jobs.length)
   expect(told.checked).toHaveLength(invariants.length)
+})
+
+test('on a terminal audit says which check is under way, and then which took too long', async ({ url }) => {
+  const stranger = await transaction(url)
+  await stranger.query('lock table holdfast.job_payload in access exclusive mode')
+  const audit = runOnTerminal(['audit', '--budget', '1', '--url', url], { columns: 120, rows: 40 })
+  await audit.says(new RegExp(`checking job-has-payload \\(\\d+ of ${invariants.length}\\)`))
+  await audit.says(/\?.*job-has-payload.*: check timed out; allow more time with --budget/)
+  expect(await audit.exited).toBe(1)
 })
 
 test('audit of a database that has no schema says what to do', async () => {

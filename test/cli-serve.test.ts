@@ -18,7 +18,7 @@ test('keys are created, listed and revoked by command, and serve lets in who has
   const env = { HOLDFAST_URL: url }
   const serving = run(['serve', '--http-port', '0'], { env })
   const [, at] = await serving.says(/Serving at (\S+),/)
-  await serving.says(/There are no API keys yet/)
+  await serving.says(/No API keys exist yet/)
   const created = await call(['keys', 'create', '--name', 'web', '--scopes', 'submit,read', '--tenant', 'acme'], {
     env,
   })

@@ -2,7 +2,7 @@ import { describe, vi } from 'vitest'
 import { ask, call, callEach } from './cli/command.ts'
 import { expect, test, until } from './fixtures.ts'
 import { bodyOf, broken, echo, hook, near, settled, verify } from './webhooks/hooks.ts'
-import { deafPort } from './webhooks/receiver.ts'
+import { closedPort } from './webhooks/receiver.ts'
 
 // each call is a process of its own, and other tests run beside
 vi.setConfig({ testTimeout: 60_000 })
@@ -35,7 +35,10 @@ describe('endpoints', () => {
       'Bill',
     ]
     const added = await call(['webhooks', 'add', `${to.url}/hooks`, ...flags], where)
-    expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining('The secret is shown this once and never') })
+    expect(added).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('Save the secret now; it is shown only once'),
+    })
     const [, id = ''] = /^endpoint +(\S+)$/m.exec(added.stdout) ?? []
     const [, made = ''] = /^secret +(whsec_\S+)$/m.exec(added.stdout) ?? []
     expect(made).not.toBe('')
@@ -58,7 +61,7 @@ describe('endpoints', () => {
     })
     const shown = await call(['webhooks', 'show', id.slice(-8)], where)
     expect(shown.stdout).toMatch(/^headers +x-key$/m)
-    expect(shown.stdout).toContain('\nNothing was sent to it yet.\n')
+    expect(shown.stdout).toContain('\nNo deliveries yet.\n')
     expect(await ask(['webhooks', 'show', id], where)).toMatchObject({ endpoint: { id }, deliveries: [] })
     for (const { stdout } of [list, shown]) expect(stdout).not.toMatch(/whsec_|a:b/)
   })
@@ -85,8 +88,8 @@ describe('endpoints', () => {
     const { endpoint } = await ask<Added>(['webhooks', 'add', to.url], where)
     const rotated = await call(['webhooks', 'rotate', endpoint.id, '--grace', '2h'], where)
     const [, fresh = ''] = /^secret +(whsec_\S+)$/m.exec(rotated.stdout) ?? []
-    expect(rotated.stdout).toMatch(/^signed +with the secret before, too, until \d{4}-/m)
-    expect(rotated.stderr).toContain('The secret is shown this once')
+    expect(rotated.stdout).toMatch(/^signed +with the previous secret too, until \d{4}-/m)
+    expect(rotated.stderr).toContain('Save the secret now; it is shown only once')
     expect((await call(['webhooks', 'test', endpoint.id], where)).code).toBe(0)
     for (const one of [endpoint.secret, fresh]) verify(one, to.received[0])
     const last = await ask<Added>(['webhooks', 'rotate', endpoint.id, '--grace', '0', '--secret', secret], where)
@@ -103,10 +106,10 @@ describe('endpoints', () => {
     expect(off.stdout).toBe(`${id}  off\n`)
     expect((await call(['webhooks', 'list'], where)).stdout).toMatch(/ off: It moves house\.$/m)
     expect((await call(['webhooks', 'enable', id], where)).stdout).toMatch(
-      new RegExp(`^${id} {2}on\nWhat it missed: holdfast webhooks replay --all --endpoint ${id}\n$`),
+      new RegExp(`^${id} {2}on\nTo replay what it missed: holdfast webhooks replay --all --endpoint ${id}\n$`),
     )
     expect(await ask(['webhooks', 'disable', id], where)).toMatchObject({
-      endpoint: { id, disabledWhy: 'Somebody switched it off.' },
+      endpoint: { id, disabledWhy: 'Disabled manually.' },
     })
     expect(await ask(['webhooks', 'enable', id], where)).toMatchObject({ endpoint: { id, disabledAt: null } })
     expect((await call(['webhooks', 'remove', id], where)).stdout).toBe(`${id}  removed\n`)
@@ -121,18 +124,18 @@ describe('endpoints', () => {
     const { endpoint } = await ask<Added>(['webhooks', 'add', to.url, '--secret', secret], where)
     const good = await call(['webhooks', 'test', endpoint.id], where)
     expect(good).toMatchObject({ code: 0, stderr: '' })
-    expect(good.stdout).toMatch(/^arrived: the receiver answered 200 in \d+(\.\d)? m?s\.\n$/)
+    expect(good.stdout).toMatch(/^delivered: the receiver answered 200 in \d+(\.\d)? m?s\.\n$/)
     verify(secret, to.received[0])
     const later = await call(['webhooks', 'test', endpoint.id], where)
     expect(later).toMatchObject({ code: 1, stdout: '' })
     expect(later.stderr).toMatch(
-      /^did not arrive \(.* m?s\): The receiver answered 500\.\nIt said: out of.* order\nA del/,
+      /^not delivered \(.* m?s\): The receiver answered 500\.\nResponse: out of.* order\nA real del/,
     )
     const never = await call(['webhooks', 'test', endpoint.id, '--json'], where)
     expect(JSON.parse(never.stdout)).toMatchObject({ kind: 'permanent', status: 403 })
     expect(never.code).toBe(1)
-    const deaf = await ask<Added>(['webhooks', 'add', `http://127.0.0.1:${await deafPort()}/`], where)
-    expect(await call(['webhooks', 'test', deaf.endpoint.id], where)).toMatchObject({
+    const unreachable = await ask<Added>(['webhooks', 'add', `http://127.0.0.1:${await closedPort()}/`], where)
+    expect(await call(['webhooks', 'test', unreachable.endpoint.id], where)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('The connection was refused.'),
     })
@@ -178,10 +181,10 @@ describe('deliveries', () => {
     expect(shown.stdout).toMatch(/\n\ndeliveries\nID +EVENT /)
 
     const one = await call(['webhooks', 'replay', mine?.id.slice(-12) ?? ''], where)
-    expect(one.stdout).toBe(`${mine?.id}  is sent once more\n`)
+    expect(one.stdout).toBe(`${mine?.id}  will be resent\n`)
     await settled(hf, 'delivered', 1)
     const all = ['webhooks', 'replay', '--all', '--endpoint', endpoint.id, '--since', '1h']
-    expect((await call(all, where)).stdout).toBe('1 delivery is sent once more.\n')
+    expect((await call(all, where)).stdout).toBe('Resending 1 delivery.\n')
     await settled(hf, 'delivered', 2)
     expect((await call(all, where)).stdout).toBe('No dead letters match.\n')
     expect(await ask(['webhooks', 'replay', mine?.id ?? ''], where)).toEqual({ replayed: 1, ids: [mine?.id] })
@@ -202,7 +205,7 @@ describe('deliveries', () => {
       const all = await hf.webhooks.deliveries({ state: 'pending' })
       return all[0]?.status === 503 && all
     })
-    expect((await call(['webhooks', 'deliveries'], at(url))).stdout).toMatch(/ pending \(again in \d+ min\) +1 +503 /)
+    expect((await call(['webhooks', 'deliveries'], at(url))).stdout).toMatch(/ pending \(retry in \d+ min\) +1 +503 /)
     expect(await call(['webhooks', 'replay', pending?.id ?? ''], at(url))).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^error delivery_pending: /),
@@ -237,29 +240,24 @@ describe('wrong use', () => {
       'a header without a colon',
       ['webhooks', 'add', 'https://a.com/', '--header', 'x'],
       2,
-      /--header takes a name and/,
+      /--header takes name:value/,
     ],
     ['a header that is ours', ['webhooks', 'add', 'https://a.com/', '--header', 'host:x'], 2, /^error webhook_header/],
     ['to show no endpoint', ['webhooks', 'show', nobody], 1, /^error endpoint_not_found: There is no webhook endpoint/],
     ['an id that is none', ['webhooks', 'show', 'x'], 1, /^error endpoint_not_found: There is no webhook endpoint "x"/],
-    ['to change nothing', ['webhooks', 'update', nobody], 2, /Say what to change: --to, --types, --header/],
+    ['to change nothing', ['webhooks', 'update', nobody], 2, /Nothing to change: pass --to, --types, --header/],
     ['to change no endpoint', ['webhooks', 'update', nobody, '--note', 'x'], 1, /^error endpoint_not_found: /],
-    ['a grace that is none', ['webhooks', 'rotate', nobody, '--grace', 'x'], 2, /--grace takes a length of time/],
+    ['a grace that is none', ['webhooks', 'rotate', nobody, '--grace', 'x'], 2, /--grace takes a duration/],
     ['to rotate no endpoint', ['webhooks', 'rotate', nobody], 1, /^error endpoint_not_found: /],
     ['to enable no endpoint', ['webhooks', 'enable', nobody], 1, /^error endpoint_not_found: /],
     ['to disable no endpoint', ['webhooks', 'disable', 'abcdef12'], 1, /^error endpoint_not_found: /],
     ['to remove no endpoint', ['webhooks', 'remove', nobody], 1, /^error endpoint_not_found: /],
     ['to test no endpoint', ['webhooks', 'test', nobody], 1, /^error endpoint_not_found: /],
-    [
-      'a state that is none',
-      ['webhooks', 'deliveries', '--state', 'daed'],
-      2,
-      /"daed" is not a state of a delivery; did/,
-    ],
+    ['a state that is none', ['webhooks', 'deliveries', '--state', 'daed'], 2, /"daed" is not a delivery state; did/],
     ['the deliveries of no endpoint', ['webhooks', 'deliveries', '--endpoint', nobody], 1, /^error endpoint_not_found/],
-    ['nothing to replay', ['webhooks', 'replay'], 2, /Say what to send once more: the id of a delivery, or --all/],
-    ['two things to replay', ['webhooks', 'replay', nobody, '--all'], 2, /Say what to send once more/],
-    ['a replay of some of one', ['webhooks', 'replay', nobody, '--since', '1h'], 2, /go with --all only/],
+    ['nothing to replay', ['webhooks', 'replay'], 2, /Choose what to resend: a delivery id or --all/],
+    ['two things to replay', ['webhooks', 'replay', nobody, '--all'], 2, /Choose what to resend/],
+    ['a replay of some of one', ['webhooks', 'replay', nobody, '--since', '1h'], 2, /require --all/],
     ['to replay no delivery', ['webhooks', 'replay', nobody], 1, /^error delivery_not_found: /],
     [
       'to replay for no endpoint',

@@ -19,30 +19,30 @@ const named = (kind: string) => defineJob(kind, { run: () => null })
 
 /** The worker processes so far, once there were so many. */
 async function workersOf(work: Running, count: number): Promise<number[]> {
-  const pids = () => [...work.output().matchAll(/Worker process (\d+) works/g)].map(([, pid]) => Number(pid))
+  const pids = () => [...work.output().matchAll(/Worker process (\d+) is ready/g)].map(([, pid]) => Number(pid))
   await until(() => pids().length >= count, `${count} worker processes`)
   return pids()
 }
 
 describe('a module that cannot be used', () => {
   const modules: [name: string, file: string, code: string, why: RegExp][] = [
-    ['throws', 'jobs.mjs', 'throw new Error("no licence")', /it failed while it was loaded: no licence\./],
-    ['does not parse', 'jobs.mjs', 'export const = 1', /it failed while it was loaded: /],
-    ['exports no job', 'jobs.mjs', 'export const a = { kind: 1 }', /it exports no job; export what defineJob returned/],
-    ['is TypeScript', 'jobs.ts', 'export const a: number = 1', /cannot load TypeScript by itself; compile it .* tsx/],
-    ['leaves', 'jobs.mjs', 'process.exit(3)', /A worker process ended with code 3 before it could work\./],
+    ['throws', 'jobs.mjs', 'throw new Error("no licence")', /it failed to load: no licence\./],
+    ['does not parse', 'jobs.mjs', 'export const = 1', /it failed to load: /],
+    ['exports no job', 'jobs.mjs', 'export const a = { kind: 1 }', /it exports no job; export the result of defineJob/],
+    ['is TypeScript', 'jobs.ts', 'export const a: number = 1', /cannot load TypeScript; compile it .* tsx/],
+    ['leaves', 'jobs.mjs', 'process.exit(3)', /A worker process ended with code 3 before it was ready\./],
   ]
   test.for(modules)('one that %s is refused by name', async ([, file, code, why], { url }) => {
     const module = await moduleOf(code, file)
     const result = await call(['work', module, '--processes', '1'], { env: { HOLDFAST_URL: url } })
     expect(result.stderr).toMatch(why)
-    expect(result.stderr).toMatch(/^error (module_invalid: The module .*jobs\.m?[jt]s cannot be used|not_running)/m)
+    expect(result.stderr).toMatch(/^error (module_invalid: Cannot use the module .*jobs\.m?[jt]s: |not_running)/m)
     expect(result.code).toBe(1)
   })
 
   test('one that does not exist is refused by name', async ({ url }) => {
     const { code, stderr } = await call(['work', 'none.mjs', '--url', url, '--processes', '2'])
-    expect(stderr).toMatch(/^error module_invalid: The module .*none\.mjs cannot be used: there is no such file\.\n$/)
+    expect(stderr).toMatch(/^error module_invalid: Cannot use the module .*none\.mjs: the file does not exist\.\n$/)
     expect(code).toBe(1)
   })
 })
@@ -76,12 +76,12 @@ test('a worker process that crashes is followed by another, and its job is taken
   const work = run(['work', await moduleOf(nap), '--processes', '1', '--url', url])
   await workersOf(work, 1)
   const job = await hf.submit(named('crash'), {} as never)
-  await work.says(/Worker process \d+ ended with code 7; another one starts in 200 ms\./)
+  await work.says(/Worker process \d+ ended with code 7; restarting in 200 ms\./)
   expect(await job.result({ timeout: 10_000 })).toMatchObject({ state: 'succeeded', output: 'survived' })
   expect(await query("select from holdfast.event where type = 'job.revived'")).toHaveLength(1)
   const [, second] = await workersOf(work, 2)
   process.kill(second as number, 'SIGKILL')
-  await work.says(/was ended by SIGKILL; another one starts in 400 ms\./)
+  await work.says(/was killed by SIGKILL; restarting in 400 ms\./)
   await workersOf(work, 3)
   work.signalGroup('SIGINT')
   expect(await work.exited).toBe(0)

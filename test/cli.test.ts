@@ -59,6 +59,15 @@ describe('help', () => {
     expect(code).toBe(0)
     expect(stdout).toContain('--heartbeat-ms')
     expect((await call(['dev', '--help'])).stdout).not.toContain('--heartbeat-ms')
+    const shown = async (command: string) => [
+      ...(await call([command, '--help'])).stdout.matchAll(/^ {2}(--[\w-]+) .*$/gm),
+    ]
+    const work = (await shown('work')).map(([, flag]) => flag)
+    expect(work).toEqual(expect.arrayContaining(['--processes', '--drain-ms', '--health-port']))
+    expect(work).not.toContain('--http-port')
+    const serve = (await shown('serve')).map(([, flag]) => flag)
+    expect(serve).toEqual(expect.arrayContaining(['--http-host', '--http-port', '--health-port']))
+    for (const flag of ['--processes', '--concurrency', '--queues']) expect(serve).not.toContain(flag)
   }, 60_000)
 
   test('without a command, help is shown', async () => {
@@ -72,18 +81,18 @@ describe('wrong use', () => {
     ['an unknown flag', ['jobs', '--jsn'], /Unknown option '--jsn' \(Did you mean --json\?\)/],
     ['a missing argument', ['submit'], /Missing required argument 'kind'\./],
     ['a word for a number', ['jobs', '--limit', 'many'], /--limit takes a whole number, not "many"/],
-    ['a state that is none', ['jobs', '--state', 'faild'], /"faild" is not a state of a job; did you mean failed\?/],
+    ['a state that is none', ['jobs', '--state', 'faild'], /"faild" is not a job state; did you mean failed\?/],
     [
       'a setting out of range',
       ['work', 'x', '--processes', '0'],
       /config_invalid: The setting processes must be a whole/,
     ],
     ['two settings at odds', ['work', 'x', '--lease-ms', '1000'], /lostAfterMs must be less than leaseMs/],
-    ['a length that is none', ['submit', 'x', '--delay', 'soon'], /--delay takes a length of time such as/],
-    ['a moment that is none', ['submit', 'x', '--run-at', 'noon'], /--run-at takes a moment such as/],
-    ['a beginning that is none', ['jobs', '--since', 'monday'], /--since takes a moment such as/],
-    ['input that is no JSON', ['submit', 'x', '{a:1}'], /The input from the argument is not JSON: .*Quote it/],
-    ['an input file that is not there', ['submit', 'x', '@none.json'], /The input file none.json cannot be read/],
+    ['a length that is none', ['submit', 'x', '--delay', 'soon'], /--delay takes a duration such as/],
+    ['a moment that is none', ['submit', 'x', '--run-at', 'noon'], /--run-at takes a timestamp such as/],
+    ['a beginning that is none', ['jobs', '--since', 'monday'], /--since takes a timestamp such as/],
+    ['input that is no JSON', ['submit', 'x', '{a:1}'], /The input from the argument is not valid JSON: .*Quote it/],
+    ['an input file that is not there', ['submit', 'x', '@none.json'], /The input file none.json could not be read/],
   ]
   test.for(wrong)('%s is refused with a sentence and code 2', async ([, args, says]) => {
     const { code, stdout, stderr } = await call(args, { env: { HOLDFAST_URL: 'postgres://nobody@127.0.0.1:1/none' } })
@@ -110,7 +119,7 @@ describe('the database', () => {
     const folder = await newFolder()
     const { code, stderr } = await call(['jobs'], { cwd: folder })
     expect(stderr).toMatch(
-      /^error not_running: No Holdfast runs on the data folder .*npm start.*--url or HOLDFAST_URL\.\n$/,
+      /^error not_running: No database: set HOLDFAST_URL or --url to your Postgres\..*npm start.*--data-dir\.\n$/,
     )
     expect(code).toBe(1)
     await removeFolder(folder)
@@ -137,7 +146,7 @@ describe('the database', () => {
     expect((await call(['jobs'], { env })).stderr).toMatch(/error schema_missing: .*holdfast migrate/)
     const before = await call(['migrate', '--check', '--json'], { env })
     const missing: string[] = JSON.parse(before.stdout).missing
-    expect({ code: before.code, first: missing[0] }).toEqual({ code: 1, first: '0001_jobs.sql' })
+    expect({ code: before.code, first: missing[0] }).toEqual({ code: 1, first: '0001_schema.sql' })
     expect(await ask(['migrate'], { env })).toEqual({ applied: missing })
     expect(await call(['migrate', '--check'], { env })).toMatchObject({
       code: 0,
@@ -189,7 +198,7 @@ describe('submit', () => {
     })
     expect(await hf.get(id)).toMatchObject({ state: 'queued', input: { n: 1 } })
     const none = await call(['submit', 'other', '--module', module], { env })
-    expect(none.stderr).toContain('No kind is named "other". The module has: count.')
+    expect(none.stderr).toContain('No kind is named "other". The module exports: count.')
   })
 
   test('a job that failed is told as data and as an error', async ({ open, url }) => {
@@ -293,7 +302,7 @@ describe('jobs, show, cancel and redo', () => {
       stderr: `error job_not_found: There is no job ${noJob}.\n`,
     })
     expect((await call(['show', 'abcdef12'], { env })).stderr).toMatch(
-      /error job_not_found: None of the latest 1000 jobs/,
+      /error job_not_found: None of the latest 1000 job ids/,
     )
   })
 

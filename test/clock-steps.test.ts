@@ -50,7 +50,7 @@ test('after the clock was set back, dead workers are found once the living had t
     return swept.ended.some(({ id }) => id === dead.sessionId)
   }, 'the dead session is ended')
   await sweepOf(store, duties)
-  const [state] = await query('select state, crashes from holdfast.live_job where id = $1', [dead.id])
+  const [state] = await query('select state, crashes from holdfast.job_status where id = $1', [dead.id])
   expect(state).toMatchObject({ state: 'queued', crashes: 1 })
   expect(
     await query('select from holdfast.session where id = $1 and ended_at is null', [alive.sessionId]),
@@ -71,7 +71,7 @@ test('attempts get the time back that nobody led, whether the database was away 
 }) => {
   const { id, sessionId } = await given.running()
   await query(`update holdfast.session set lease_until = now() + interval '9 h' where id = $1`, [sessionId])
-  await query(`update holdfast.live_job set deadline_at = now() - interval '1 h'`)
+  await query(`update holdfast.lease set deadline_at = now() - interval '1 h'`)
   await query(`insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until, steady_since)
     select 1, 'gone', at, at, at, '-infinity' from (select now() - interval '2 h' as at) as ago`)
   const hf = await open()
@@ -81,8 +81,40 @@ test('attempts get the time back that nobody led, whether the database was away 
     'it leads and has swept',
   )
   const [job] = await query(
-    'select state, crashes, deadline_at > now() as is_early from holdfast.live_job where id = $1',
+    'select state, crashes, deadline_at > now() as is_early from holdfast.job_status where id = $1',
     [id],
   )
   expect(job).toEqual({ state: 'running', crashes: 0, is_early: true })
+})
+
+test('attempts get that time back even if somebody held their lease when the next leader was elected', async ({
+  open,
+  given,
+  query,
+  pool,
+}) => {
+  const { id, sessionId } = await given.running()
+  await query(`update holdfast.session set lease_until = now() + interval '9 h' where id = $1`, [sessionId])
+  await query(`update holdfast.lease set deadline_at = now() - interval '1 h'`)
+  await query(`insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until, steady_since)
+    select 1, 'gone', at, at, at, '-infinity' from (select now() - interval '2 h' as at) as ago`)
+  const stranger = await pool.connect()
+  await stranger.query('begin')
+  await stranger.query('select from holdfast.lease for update')
+  const hf = await open()
+  await hf.reap()
+  const hasSwept = (since: string) =>
+    until(
+      async () =>
+        (await query('select from holdfast.leader where swept_at > $1::timestamptz and term > 1', [since])).length > 0,
+      'it leads and has swept',
+    )
+  await hasSwept('-infinity')
+  await stranger.query('commit')
+  stranger.release()
+  const [{ now } = { now: '' }] = await query<{ now: string }>('select now()::text')
+  await hasSwept(now)
+  await hasSwept((await query<{ at: string }>('select swept_at::text as at from holdfast.leader'))[0]?.at ?? '')
+  const [job] = await query('select state, crashes from holdfast.job_status where id = $1', [id])
+  expect(job).toEqual({ state: 'running', crashes: 0 })
 })

@@ -1,7 +1,8 @@
 import type pg from 'pg'
-import { type Lender, makeLender } from '#holdfast/store/lend'
+import { ClientPool } from '#holdfast/postgres/client-pool'
+import { startMember } from './crash/member.ts'
 import { expect, test, until } from './fixtures.ts'
-import { startWorker } from './processes/worker.ts'
+import { queuedCrowd } from './places.ts'
 
 const held = `select from pg_stat_activity where datname = current_database() and application_name = 'holdfast'`
 
@@ -10,13 +11,8 @@ test('an idle worker that leads comes down to three connections, and goes on fro
   query,
   pool,
 }) => {
-  const worker = await startWorker({
-    url,
-    logLevel: 'silent',
-    sweepMs: 1_000,
-    leaderRenewMs: 1_000,
-    leaderLeaseMs: 10_000,
-  })
+  const settings = { logLevel: 'silent', sweepMs: 1_000, leaderRenewMs: 1_000, leaderLeaseMs: 10_000 }
+  const worker = await startMember({ url, kinds: ['hold'], settings })
   await until(
     async () => (await query('select from holdfast.leader where lease_until > now()')).length === 1,
     'it leads',
@@ -26,53 +22,49 @@ test('an idle worker that leads comes down to three connections, and goes on fro
   const isDown = async () => (await query(held)).length === 3 && performance.now() - ledAtMs > 12_000
   // where statements take long because the machine is busy, one more is made now and then, and has its ten seconds
   await until(isDown, 'three connections are left', 240_000)
-  const at = `now(), now(), 3, 2, 'queued', 'patient', 'default', 'default', 'null'`
-  const columns = 'id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, input'
-  const { rows } = await pool.query(
-    `insert into holdfast.live_job (${columns}) values (gen_random_uuid(), ${at}) returning id`,
-  )
-  await worker.told(({ started }) => started === rows[0].id)
+  const { rows } = await pool.query(`${queuedCrowd({ count: 1, kind: `'hold'` })} returning job_id`)
+  await worker.runs(rows[0].job_id)
 }, 270_000)
 
 /** A lender over a pool that has one connection, which is lent already. */
-async function lentOut(pool: pg.Pool): Promise<{ lender: Lender; first: pg.PoolClient }> {
-  const lender = makeLender(pool, 4)
-  return { lender, first: await lender.take() }
+async function lentOut(pool: pg.Pool): Promise<{ clientPool: ClientPool; first: pg.PoolClient }> {
+  const clientPool = new ClientPool(pool, 4)
+  return { clientPool, first: await clientPool.take() }
 }
 
 test('statements that meet share a connection, in the order in which they came', async ({ pool }) => {
-  const { lender, first } = await lentOut(pool)
+  const { clientPool, first } = await lentOut(pool)
   const served: number[] = []
   const four = [1, 2, 3, 4].map(async (place) => {
-    const client = await lender.take()
+    const client = await clientPool.take()
     served.push(place)
-    lender.giveBack(client, false)
+    clientPool.giveBack(client, false)
     return client
   })
-  lender.giveBack(first, false)
+  clientPool.giveBack(first, false)
   expect((await Promise.all(four)).every((client) => client === first)).toBe(true)
   expect(served).toEqual([1, 2, 3, 4])
   expect(pool.totalCount).toBe(1)
 })
 
 test('a statement that waits longer than a few others take gets a connection of its own', async ({ pool }) => {
-  const { lender, first } = await lentOut(pool)
-  const second = await lender.take()
+  const { clientPool, first } = await lentOut(pool)
+  const second = await clientPool.take()
   expect(second === first).toBe(false)
   expect(pool.totalCount).toBe(2)
-  for (const client of [first, second]) lender.giveBack(client, false)
+  for (const client of [first, second]) clientPool.giveBack(client, false)
 })
 
 test('a process that is always busy does not share one connection for ever', async ({ pool }) => {
-  const { lender, first } = await lentOut(pool)
+  const { clientPool, first } = await lentOut(pool)
   let client = first
   // each wait ends before its patience does; together they are longer than an idle process ever waits
   for (let turns = 0; turns < 500 && pool.totalCount === 1; turns++) {
-    const next = lender.take()
+    const next = clientPool.take()
     await client.query('select pg_sleep(0.02)')
-    lender.giveBack(client, false)
+    clientPool.giveBack(client, false)
     client = await next
   }
-  lender.giveBack(client, false)
+  clientPool.giveBack(client, false)
   expect(pool.totalCount).toBe(2)
 })

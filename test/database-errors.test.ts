@@ -21,7 +21,7 @@ const test = base.extend<Named>({ database: async ({ url }, use) => use(new URL(
 const raise = (code: string, message: string) => `
   create function trouble() returns trigger language plpgsql as $$
     begin raise exception using errcode = '${code}', message = '${message}'; end $$;
-  create trigger trouble before insert on holdfast.live_job for each row execute function trouble()`
+  create trigger trouble before insert on holdfast.ready for each row execute function trouble()`
 
 test('a read-only database is told from one that is away', async ({ url, database, query }) => {
   await query(`alter database ${database} set default_transaction_read_only = on`)
@@ -92,7 +92,7 @@ test('a server without a free connection says whose limit it is', async ({ url, 
   const role = await newRole(query, 'connection limit 0')
   await expect(connect({ url: asRole(url, role), logLevel: 'silent' })).rejects.toMatchObject({
     code: 'database_overloaded',
-    message: expect.stringMatching(/no free connection.*too many connections for role/),
+    message: expect.stringMatching(/run out of connections.*too many connections for role/),
   })
 })
 
@@ -121,7 +121,7 @@ test('a URL without the password that the server wants says where to put it', as
   bare.password = ''
   await expect(connect({ url: bare.href, logLevel: 'silent' })).rejects.toMatchObject({
     code: 'database_refused',
-    message: expect.stringMatching(/asks for a password.*PGPASSWORD/),
+    message: expect.stringMatching(/requires a password.*PGPASSWORD/),
   })
 })
 
@@ -132,9 +132,9 @@ test('a wrong password, an unknown database and TLS that the server lacks are ea
     return other.href
   }
   const cases: [string, RegExp][] = [
-    [changed('password', 'wrong'), /refuses the password of the user/],
+    [changed('password', 'wrong'), /rejected the password/],
     [changed('pathname', '/no_such_database'), /has no database "no_such_database".*createdb/],
-    [changed('search', '?sslmode=verify-full'), /does not offer TLS.*sslmode/],
+    [changed('search', '?sslmode=verify-full'), /does not support TLS.*sslmode/],
     [changed('search', '?sslrootcert=/no/such/ca.crt'), /\/no\/such\/ca\.crt.*cannot be read/],
   ]
   for (const [wrong, sentence] of cases)

@@ -9,13 +9,13 @@ import ts from 'typescript'
 import { expect, test } from 'vitest'
 import { httpSettings } from '#holdfast/config/http-settings'
 import { kindSettings } from '#holdfast/config/kind-settings'
-import { settingNames } from '#holdfast/config/settings'
+import { envNameOf, settingNames, settings } from '#holdfast/config/settings'
 import { webhookSettings } from '#holdfast/config/webhook-settings'
-import { metricTable } from '#holdfast/engine/metric-table'
+import { removeEmbedded } from '#holdfast/embedded/embedded'
 import { errorCodes } from '#holdfast/errors/errors'
 import { allMoves, allStates, announces } from '#holdfast/job/machine'
+import { metricTable } from '#holdfast/metrics/metric-table'
 import { orphans } from '#holdfast/reaper/orphans'
-import { removeEmbedded } from '#holdfast/store/embedded/embedded'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -151,6 +151,37 @@ test('the examples compile, all of a page together', { timeout: 120_000 }, () =>
   expect(problems).toEqual([])
 })
 
+const deployFiles = readdirSync(join(root, 'examples/deploy')).map((name) => `examples/deploy/${name}`)
+
+test.for(deployFiles)('the page on deploying shows %s as it is', (file) => {
+  expect(read('docs/operate/deploying.md')).toContain(`\n${read(file)}\`\`\``)
+})
+
+test.for(deployFiles)('every command, flag and variable of Holdfast in %s exists', (file) => {
+  const reference = read('docs/reference/cli.md')
+  const lines = read(file).split('\n')
+  const started = lines.flatMap((line) => line.match(/(?<=bin\/holdfast)[", ]+[a-z].*/) ?? [])
+  for (const line of started) {
+    const [command] = line.match(/[a-z]+/) as RegExpMatchArray
+    const [, help = ''] = reference.split(`Usage: holdfast ${command} `)
+    const flags = line.match(/--[a-z-]+/g) ?? []
+    expect(flags.filter((flag) => !help.split('Usage:')[0]?.includes(`\n  ${flag} `))).toEqual([])
+    expect(help).not.toBe('')
+  }
+  const variables = read(file).match(/\bHOLDFAST_[A-Z_]+/g) ?? []
+  const known = settingNames.map(envNameOf)
+  expect(variables.filter((name) => !known.includes(name))).toEqual([])
+})
+
+test('the deploy files leave a worker the time that its stop may take', () => {
+  const drainMs = settings.drainMs.default
+  const seconds = (drainMs + 10_000) / 1_000 + 5
+  expect(read('examples/deploy/kubernetes.yaml')).toContain(`{ name: HOLDFAST_DRAIN_MS, value: '${drainMs}' }`)
+  expect(read('examples/deploy/kubernetes.yaml')).toContain(`terminationGracePeriodSeconds: ${seconds}\n`)
+  expect(read('examples/deploy/compose.yaml')).toContain(`stop_grace_period: ${seconds}s\n`)
+  expect(read('examples/deploy/holdfast-work.service')).toContain(`TimeoutStopSec=${seconds}\n`)
+})
+
 test('the example of the README is the file in examples/, and prints what it says', async () => {
   const [shown] = examplesOf('README.md', 'js')
   expect(shown).toBe(read('examples/hello.mjs'))
@@ -160,6 +191,28 @@ test('the example of the README is the file in examples/, and prints what it say
     expect(shown).toContain(`console.log(output) // ${stdout.trim()}`)
   } finally {
     await removeEmbedded(join(folder, '.holdfast-hello'))
+    await rm(folder, { recursive: true, force: true })
+  }
+})
+
+test('the example of the page on fan-outs runs to its end, and prints what the page says', {
+  timeout: 60_000,
+}, async () => {
+  const page = 'docs/learn/fan-out.md'
+  const [example] = examplesOf(page, 'ts')
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-fan-out-'))
+  try {
+    const env = {
+      ...process.env,
+      HOLDFAST_URL: '',
+      HOLDFAST_DATA_DIR: join(folder, 'data'),
+      HOLDFAST_LOG_LEVEL: 'warn',
+    }
+    const asModule = ['--input-type=module', '--eval', `${example}\nawait hf.close()`]
+    const { stdout } = await promisify(execFile)(process.execPath, asModule, { cwd: root, env, timeout: 50_000 })
+    expect(read(page)).toContain(`It prints \`${stdout.trim()}\``)
+  } finally {
+    await removeEmbedded(join(folder, 'data'))
     await rm(folder, { recursive: true, force: true })
   }
 })

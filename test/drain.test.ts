@@ -1,29 +1,27 @@
 import { defineJob } from 'holdfast'
+import { memberKinds as kinds, startMember } from './crash/member.ts'
 import { expect, gate, quick, test } from './fixtures.ts'
-import { startWorker } from './processes/worker.ts'
-
-const patient = defineJob('patient', { run: () => {} })
-const stubborn = defineJob('stubborn', { run: () => {} })
 
 test('a worker process that gets SIGTERM lets its jobs finish, and claims no more', async ({ url, hf, query }) => {
-  const worker = await startWorker({ url, ...quick, drainMs: 20_000 })
-  const running = await hf.submit(patient, null)
-  await worker.told(({ started }) => started === running.id)
-  worker.kill('SIGTERM')
-  await worker.told(({ stopping }) => stopping === true)
-  worker.finish()
-  expect(await worker.exited).toEqual({ code: 0 })
+  const worker = await startMember({ url, settings: { ...quick, drainMs: 20_000 } })
+  const running = await hf.submit(kinds.hold, null)
+  await worker.runs(running.id)
+  await worker.kill('SIGTERM')
+  await worker.heard('it is asked to stop', ({ stopping }) => stopping === true)
+  worker.order({ open: 'all' })
+  expect(await worker.exited).toMatchObject({ code: 0 })
   expect(await hf.get(running.id)).toMatchObject({ state: 'succeeded', attempt: 1 })
   expect(await query('select ended_by from holdfast.session')).toEqual([{ ended_by: 'itself' }])
 })
 
 test('a job that does not finish within the grace is told to stop and given back, at no cost', async ({ url, hf }) => {
-  const worker = await startWorker({ url, ...quick, drainMs: 100 })
-  const jobs = [await hf.submit(patient, null), await hf.submit(stubborn, null)]
-  for (const { id } of jobs) await worker.told(({ started }) => started === id)
-  worker.kill('SIGTERM')
-  expect(await worker.exited).toEqual({ code: 0 })
-  expect(worker.lines).toContainEqual({ aborted: jobs[0]?.id, reason: 'shutdown' })
+  const worker = await startMember({ url, settings: { ...quick, drainMs: 100 } })
+  const jobs = [await hf.submit(kinds.hold, null), await hf.submit(kinds.stubborn, null)]
+  for (const { id } of jobs) await worker.runs(id)
+  await worker.kill('SIGTERM')
+  expect(await worker.exited).toMatchObject({ code: 0 })
+  const aborted = expect.objectContaining({ id: jobs[0]?.id, reason: 'shutdown' })
+  expect(worker.lines).toContainEqual({ aborted })
   for (const { id } of jobs) {
     expect(await hf.get(id)).toMatchObject({ state: 'queued', attempt: 1, failures: 0, crashes: 0, sessionId: null })
     expect((await hf.timeline(id)).map(({ type }) => type)).toEqual(['job.submitted', 'job.released'])
@@ -51,9 +49,9 @@ test('what a handler returns after its job was given back changes nothing', asyn
 })
 
 test('closing twice is as good as once, and nothing works afterwards', async ({ open }) => {
-  const hf = await open({ jobs: [patient] })
+  const hf = await open({ jobs: [kinds.hold] })
   await hf.work()
   await Promise.all([hf.close(), hf.close()])
   await hf.close()
-  await expect(hf.submit(patient, null)).rejects.toThrow()
+  await expect(hf.submit(kinds.hold, null)).rejects.toThrow()
 })

@@ -3,7 +3,7 @@ import { chmod, chown, cp, lstat, mkdir, readdir, readFile, rm, stat } from 'nod
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { removeEmbedded, startEmbedded } from '#holdfast/store/embedded/embedded'
+import { removeEmbedded, startEmbedded } from '#holdfast/embedded/embedded'
 import {
   isRoot,
   newFolder,

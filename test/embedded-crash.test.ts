@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { startEmbedded } from '#holdfast/store/embedded/embedded'
+import { startEmbedded } from '#holdfast/embedded/embedded'
 import {
   eventually,
   newFolder,

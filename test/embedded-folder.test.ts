@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { startEmbedded } from '#holdfast/store/embedded/embedded'
+import { startEmbedded } from '#holdfast/embedded/embedded'
 import { isRoot, newFolder, query, spawnOwner, stopLater, user } from './embedded/given.ts'
 
 test('data of another major version is refused, with both versions', async () => {

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { findEmbedded, startEmbedded } from '#holdfast/store/embedded/embedded'
+import { findEmbedded, startEmbedded } from '#holdfast/embedded/embedded'
 import {
   eventually,
   newFolder,

@@ -1,10 +1,10 @@
 import { defineJob, type EventContext, type LogEvent, PermanentError } from 'holdfast'
 import pg from 'pg'
-import { onTestFinished } from 'vitest'
 import { makeWakeups } from '#holdfast/events/wakeups'
 import { eventTypes } from '#holdfast/job/event-type'
-import { logDuties } from '#holdfast/reaper/log-duties'
+import { logDuties } from '#holdfast/reaper/duties'
 import { expect, gate, newDatabase, test, until } from './fixtures.ts'
+import { transaction } from './hold.ts'
 
 const noop = defineJob('noop', { run: () => 'done' })
 const day = 86_400_000
@@ -15,19 +15,9 @@ function keeper() {
   return { events, handler: (event: LogEvent) => void events.push(event), seqs: () => events.map(({ seq }) => seq) }
 }
 
-/** A transaction of another program. */
-async function transaction(url: string): Promise<pg.Client> {
-  const client = new pg.Client(url)
-  client.on('error', () => {})
-  await client.connect()
-  onTestFinished(() => client.end().catch(() => {}))
-  await client.query('begin')
-  return client
-}
-
 const told = (client: { query: (text: string) => Promise<unknown> }, tenant: string) =>
   client.query(
-    `insert into holdfast.event (type, job_id, kind, tenant) values ('job.log', gen_random_uuid(), 'by-hand', '${tenant}')`,
+    `insert into holdfast.event_log (type, job_id, kind, tenant) values ('job.log', gen_random_uuid(), 'by-hand', '${tenant}')`,
   )
 
 test('a group reads each event of a job once, in order, with what the job became', async ({ open }) => {
@@ -164,7 +154,7 @@ test('a transaction that writes for long is reported, delays what is behind it, 
   await long.query(`create table a_long_import (id int)`)
   await hf.submit(noop, null)
   const [facts] = await until(
-    () => warnings.find(([, message]) => String(message).includes('writing for long')),
+    () => warnings.find(([, message]) => String(message).includes('long-running transaction holds back')),
     'the report',
     30_000,
   )
@@ -189,7 +179,7 @@ test('the events of a job keep their order although transactions with lower ids 
   await first.query(`select pg_current_xact_id()`)
   const second = await transaction(url)
   const event = (type: string) =>
-    `insert into holdfast.event (type, job_id, kind, tenant) values ('${type}', '${id}', 'k', 'default')`
+    `insert into holdfast.event_log (type, job_id, kind, tenant) values ('${type}', '${id}', 'k', 'default')`
   await second.query(event('job.retried'))
   await second.query('commit')
   await first.query(event('job.cancelled'))
@@ -241,9 +231,9 @@ test('a poison event is parked with its error and blocks nobody; replayed, it is
   hf,
 }) => {
   const handled: number[] = []
-  let isMended = false
+  let isRepaired = false
   const handler = ({ seq, tenant }: LogEvent) => {
-    if (tenant === 'poison' && !isMended) throw new Error('It cannot be read.')
+    if (tenant === 'poison' && !isRepaired) throw new Error('It cannot be read.')
     handled.push(seq)
   }
   await hf.events.subscribe('mine', { backoffMs: 1, failures: 3 }, handler)
@@ -260,7 +250,7 @@ test('a poison event is parked with its error and blocks nobody; replayed, it is
   expect((await hf.events.groups())[0]).toMatchObject({ parked: 1, failing: [] })
   expect(await hf.events.replay('mine', { parked: 'all' })).toBe(1)
   await until(async () => (await hf.events.parked('mine'))[0]?.failures === 6, 'parked again')
-  isMended = true
+  isRepaired = true
   expect(await hf.events.replay('mine', { parked: parked?.event.seq as number })).toBe(1)
   await until(async () => (await hf.events.parked('mine')).length === 0, 'handled after all')
   expect(handled).toContain(parked?.event.seq)
@@ -387,7 +377,7 @@ test('a handler that takes longer than the lease is alone with its event, while 
 })
 
 test('whoever begins to listen while the last one stops is woken', async ({ url, query }) => {
-  const { hear } = makeWakeups({ url, isPooled: false, onTrouble: () => {} })
+  const { hear } = makeWakeups({ url, isPooled: false, onError: () => {} })
   const opened = gate()
   const unhear = hear(() => opened.open())
   await opened.promise
@@ -543,12 +533,11 @@ test('a reader whose group was forgotten is given nothing that it did not ask fo
 })
 
 test('old partitions of the log are dropped whole, but never one that a group has not read', async ({
-  hf,
   store,
   query,
 }) => {
   const [, drop] = logDuties({ retentionMs: 30 * day, capMs: 90 * day })
-  await hf.submit(noop, null)
+  await told({ query }, 'default')
   for (const text of [...aLazyGroup, aged(40)]) await query(text)
   const [first] = (await drop?.run(store))?.notes ?? []
   expect(first).toMatchObject({
@@ -572,10 +561,14 @@ test('past the cap a partition is dropped whoever has not read it, loudly, and t
   query,
 }) => {
   const [lay, drop] = logDuties({ retentionMs: 30 * day, capMs: 90 * day })
-  await hf.submit(noop, null)
+  await told({ query }, 'default')
   for (const text of [...aLazyGroup, aged(100)]) await query(text)
   const [note] = (await drop?.run(store))?.notes ?? []
-  expect(note).toMatchObject({ isError: true, message: expect.stringContaining('lost'), facts: { groups: ['lazy'] } })
+  expect(note).toMatchObject({
+    isError: true,
+    message: expect.stringContaining('lose its events'),
+    facts: { groups: ['lazy'] },
+  })
   expect(await query(`select seq from holdfast.event_cursor`)).toEqual([{ seq: '1' }])
   await lay?.run(store)
   const { events, handler } = keeper()
@@ -590,13 +583,13 @@ test('past the cap a group loses nothing of later partitions, whatever the order
   query,
 }) => {
   const [, drop] = logDuties({ retentionMs: 30 * day, capMs: 90 * day })
-  await hf.submit(noop, null)
+  await told({ query }, 'default')
   // drawn before the last number of the old partition, by a transaction that began after it
   await query(`select nextval('holdfast.event_seq')`)
-  await hf.submit(noop, null)
+  await told({ query }, 'default')
   for (const text of [...aLazyGroup, aged(100)]) await query(text)
   await query(
-    `insert into holdfast.event (seq, at, type, tenant) values (2, now() + interval '10 days', 'job.log', 'later')`,
+    `insert into holdfast.event_log (seq, at, type, tenant) values (2, now() + interval '10 days', 'job.log', 'later')`,
   )
   await drop?.run(store)
   const { handler, seqs } = keeper()
@@ -605,11 +598,11 @@ test('past the cap a group loses nothing of later partitions, whatever the order
   expect(seqs()).toEqual([2])
 })
 
-test('partitions are laid ahead, and what came while none was laid is moved in', async ({ hf, store, query }) => {
+test('partitions are laid ahead, and what came while none was laid is moved in', async ({ store, query }) => {
   const [lay] = logDuties({ retentionMs: 30 * day, capMs: 90 * day })
   const laid = await query<{ name: string }>(`delete from holdfast.event_partition returning name`)
   for (const { name } of laid) await query(`drop table holdfast."${name}"`)
-  await hf.submit(noop, null)
+  await told({ query }, 'default')
   expect(await query(`select from holdfast.event_rest`)).toHaveLength(1)
   await lay?.run(store)
   expect(await query(`select from holdfast.event_rest`)).toHaveLength(0)

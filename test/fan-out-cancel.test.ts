@@ -31,10 +31,10 @@ test('a cancel of the parent cancels its queued items in one statement and abort
   await until(() => signal.aborted, 'the running item is aborted')
   expect(
     await query(
-      `select state, count(*)::int as n, count(distinct finished_at)::int as moments from holdfast.finished_job group by 1`,
+      `select state, count(*)::int as n, count(distinct finished_at)::int as moments from holdfast.job_status where finished_at is not null group by 1`,
     ),
   ).toEqual([{ state: 'cancelled', n: 501, moments: 1 }])
-  expect(await query('select from holdfast.live_job')).toEqual([])
+  expect(await query('select from holdfast.job_status where finished_at is null')).toEqual([])
   expect((await hf.items(id, { limit: 1 }))[0]).toMatchObject({ state: 'cancelled', error: { message: 'enough' } })
   expect((await hf.timeline(id)).map(({ type }) => type)).not.toContain('job.joined')
   expect((await hf.audit()).violations).toEqual([])
@@ -60,12 +60,13 @@ test('a cancel reaches the items of items', async ({ open, query }) => {
   const { id } = await hf.submit(outer, null)
   const signal = await started.promise
   await until(
-    async () => (await query(`select from holdfast.live_job where state = 'waiting'`)).length === 4,
+    async () =>
+      (await query(`select from holdfast.job_status where finished_at is null and state = 'waiting'`)).length === 4,
     'the parent and its three items wait',
   )
   await hf.cancel(id)
   await until(() => signal.aborted, 'an inner item is aborted')
-  expect(await query('select state, count(*)::int as n from holdfast.job group by 1')).toEqual([
+  expect(await query('select state, count(*)::int as n from holdfast.job_status group by 1')).toEqual([
     { state: 'cancelled', n: 10 },
   ])
   expect((await hf.audit()).violations).toEqual([])
@@ -116,7 +117,9 @@ test('a cancel that races with the last settles leaves the parent cancelled and 
     const job = await hf.get(made.parent.id)
     expect(cancelled.status).toBe('fulfilled')
     expect(job?.state).toBe('cancelled')
-    expect(await query('select from holdfast.live_job where barrier_id = $1', [made.barrier.id])).toEqual([])
+    expect(
+      await query('select from holdfast.job_status where finished_at is null and barrier_id = $1', [made.barrier.id]),
+    ).toEqual([])
   }
   expect((await hf.audit()).violations).toEqual([])
 })
@@ -132,7 +135,9 @@ test('a cancel that races with the seal leaves nothing alive', { timeout: 60_000
     const answers = await Promise.allSettled([hf.cancel(made.parent.id), seal(store, made)])
     expect(answers[0]).toMatchObject({ status: 'fulfilled' })
     expect(await hf.get(made.parent.id)).toMatchObject({ state: 'cancelled' })
-    expect(await query('select from holdfast.live_job where barrier_id = $1', [made.barrier.id])).toEqual([])
+    expect(
+      await query('select from holdfast.job_status where finished_at is null and barrier_id = $1', [made.barrier.id]),
+    ).toEqual([])
   }
   expect((await hf.audit()).violations).toEqual([])
 })
@@ -169,7 +174,12 @@ test('a cancel while items are added leaves none of them alive for longer than a
   await hf.cancel(id)
   go.open()
   await sweepOf(store)
-  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'nothing is alive')
+  await until(
+    async () => (await query('select from holdfast.job_status where finished_at is null')).length === 0,
+    'nothing is alive',
+  )
   expect(await hf.get(id)).toMatchObject({ state: 'cancelled' })
-  expect(await query(`select distinct state from holdfast.finished_job`)).toEqual([{ state: 'cancelled' }])
+  expect(await query(`select distinct state from holdfast.job_status where finished_at is not null`)).toEqual([
+    { state: 'cancelled' },
+  ])
 })

@@ -1,11 +1,11 @@
 import { readdir } from 'node:fs/promises'
 import { defineJob, PermanentError } from 'holdfast'
 import pg from 'pg'
-import { findUnstopped } from '#holdfast/barrier/heal.sql'
-import { resultsOf } from '#holdfast/barrier/results'
+import { findUnstopped } from '#holdfast/fan-out/heal.sql'
+import { resultsOf } from '#holdfast/fan-out/results'
+import type { Runner } from '#holdfast/postgres/store'
 import { duties } from '#holdfast/reaper/duties'
 import { stopBarriers } from '#holdfast/settle/fan-out.sql'
-import type { Runner } from '#holdfast/store/store'
 import { claimItems, fail, finish, openFor, producing, seal, waiting } from './barrier/given.ts'
 import { sweepOf } from './crash/sweep.ts'
 import { expect, gate, test, until } from './fixtures.ts'
@@ -169,11 +169,11 @@ test('a stop that comes late cancels nothing of a fan-out that was redone', asyn
   const sessionId = await given.session()
   const [parent] = await given.claim({ sessionId, queue: made.parent.queue })
   expect(parent?.id).toBe(made.parent.id)
-  await fail(store, [{ ...made.parent, attempt: parent?.attempt as number, sessionId }])
+  await fail(store, [parent as never])
   await hf.redo(made.parent.id)
   expect(await store.run(stopBarriers, { ids: [made.barrier.id], reason: 'late' })).toEqual([])
   expect((await hf.items(made.parent.id)).map(({ state }) => state)).toEqual(['queued', 'queued', 'queued'])
-  expect(await query('select 1 from holdfast.live_job')).toHaveLength(4)
+  expect(await query('select 1 from holdfast.job_status where finished_at is null')).toHaveLength(4)
 })
 
 test('a sweep that found a fan-out abandoned cancels nothing of it once its parent is redone', async ({
@@ -221,7 +221,7 @@ test('large items are stored in smaller batches', async ({ open, query }) => {
   const handle = await hf.submit(kind, null)
   await handle.result()
   const [batches] = await query(
-    `select count(distinct txid)::int as n from holdfast.event where type = 'job.submitted' and job_id <> $1`,
+    `select count(distinct txid::text)::int as n from holdfast.event where type = 'job.submitted' and job_id <> $1`,
     [handle.id],
   )
   expect(batches?.n).toBeGreaterThan(2)
@@ -253,7 +253,9 @@ test('the items of an urgent job are as urgent', async ({ open, query }) => {
   const hf = await open({ jobs: [kind] })
   await hf.work()
   await (await hf.submit(kind, null, { priority: 1 })).result()
-  expect(await query('select distinct priority from holdfast.finished_job')).toEqual([{ priority: 1 }])
+  expect(await query('select distinct priority from holdfast.job_status where finished_at is not null')).toEqual([
+    { priority: 1 },
+  ])
 })
 
 test('a fan-out that has failed by its count stops its producer', async ({ open }) => {
@@ -305,7 +307,8 @@ test.for(['finish', 'fail', 'quarantine'] as const)(
     if (how === 'finish') await finish(store, claimed)
     if (how === 'fail') await fail(store, claimed)
     if (how === 'quarantine') {
-      await query(`update holdfast.live_job set crash_budget = 1, deadline_at = now() - interval '1 s' where is_part`)
+      await query('update holdfast.job set crash_budget = 1 where is_part')
+      await query(`update holdfast.lease set deadline_at = now() - interval '1 s'`)
       await sweepOf(
         store,
         duties.filter(({ name }) => name === 'reviveHung'),
@@ -323,11 +326,11 @@ test('a fan-out that was redone expires as it did at first', async ({ given, sto
   await sweepOf(store)
   const sessionId = await given.session()
   const [parent] = await given.claim({ sessionId, queue: made.parent.queue })
-  await fail(store, [{ ...made.parent, attempt: parent?.attempt as number, sessionId }])
+  await fail(store, [parent as never])
   await hf.redo(made.parent.id)
   const rows = await given.claim({ sessionId, queue: made.parent.queue, most: 2 })
   const again = rows.find(({ id }) => id === made.parent.id)
-  const fence = { ...made.parent, attempt: again?.attempt as number, sessionId }
+  const fence = { ...made.parent, ...(again as object) }
   await openFor(store, fence, { expiresMs: 60_000 })
   await seal(store, { parent: fence })
   const [row] = await query(`select expires_at > now() + interval '50 s' as is_bounded from holdfast.barrier`)

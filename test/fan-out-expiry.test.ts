@@ -62,5 +62,5 @@ test('an expiry waits for the workers of items of items', async ({ given, store,
   expect(await query('select from holdfast.barrier where expires_at > now() and stopped_at is null')).toHaveLength(1)
   const again = (await claimItems({ given }, { parent, barrier, items: [] })) as [Running]
   await finish(store, again)
-  expect(await query(`select state from holdfast.live_job where id = $1`, [parent.id])).toEqual([{ state: 'queued' }])
+  expect(await query(`select state from holdfast.job_status where id = $1`, [parent.id])).toEqual([{ state: 'queued' }])
 })

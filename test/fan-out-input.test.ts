@@ -55,7 +55,7 @@ test.for<[what: string, stage: object, says: RegExp]>([
   [
     'an item that fails its schema',
     { fanOut: () => [1, 2, 'three'], item: z.number() },
-    /Item 2 of stage all does not fit its schema: .*number/,
+    /Item 2 of stage all does not match its schema: .*number/,
   ],
   [
     'an undefined item',
@@ -78,7 +78,7 @@ test.for<[what: string, stage: object, says: RegExp]>([
   const handle = await hf.submit(bad, null)
   await expect(handle.result()).rejects.toMatchObject({ code: 'job_failed', message: expect.stringMatching(says) })
   expect(await hf.get(handle.id)).toMatchObject({ attempt: 1, error: { code: 'item_invalid' } })
-  expect(await query('select from holdfast.live_job')).toEqual([])
+  expect(await query('select from holdfast.job_status where finished_at is null')).toEqual([])
 })
 
 test('a bad item after good ones fails the parent, and the good ones are cancelled', async ({ open, query }) => {
@@ -96,10 +96,15 @@ test('a bad item after good ones fails the parent, and the good ones are cancell
   await hf.work()
   const handle = await hf.submit(bad, null)
   await expect(handle.result()).rejects.toThrow(/Item 30 of stage all/)
-  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'the sweep cancels the items')
-  expect(await query('select state, count(*)::int as n from holdfast.finished_job where is_part group by 1')).toEqual([
-    { state: 'cancelled', n: 30 },
-  ])
+  await until(
+    async () => (await query('select from holdfast.job_status where finished_at is null')).length === 0,
+    'the sweep cancels the items',
+  )
+  expect(
+    await query(
+      'select state, count(*)::int as n from holdfast.job_status where finished_at is not null and is_part group by 1',
+    ),
+  ).toEqual([{ state: 'cancelled', n: 30 }])
 })
 
 test('a producer that throws is retried, and adds no item twice', async ({ open }) => {
@@ -138,7 +143,7 @@ test('a stored item that is spoilt fails for good without a crash loop', async (
   await query(`
     create function holdfast.spoil() returns trigger language plpgsql as $$
     begin if new.item_key = '1' then new.input = '"two"'; end if; return new; end $$;
-    create trigger spoil before insert on holdfast.job_payload for each row execute function holdfast.spoil()`)
+    create trigger spoil before insert on holdfast.job for each row execute function holdfast.spoil()`)
   await hf.resumeQueue('default')
   await hf.work()
   expect(await handle.result()).toMatchObject({ state: 'partial', output: { succeeded: 1, failed: 1 } })

@@ -3,6 +3,7 @@ import { claimItems, fail, finish, producing, seal, waiting } from './barrier/gi
 import { sweepOf } from './crash/sweep.ts'
 import { expect, gate, test, until } from './fixtures.ts'
 import type { Running } from './given.ts'
+import { endWait } from './places.ts'
 
 test('a counter that is too high joins nothing while an item is live', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 4, tolerate: { count: 4 } })
@@ -55,10 +56,10 @@ test('a counter of failed items that is too high stops nothing', async ({ given,
 test('a barrier that has joined with a live item is told by audit and why', async ({ given, store, hf, query }) => {
   const made = await waiting({ given, store }, { items: 2 })
   await query(`update holdfast.barrier set joined_at = now(), succeeded = 2`)
-  await query(`update holdfast.live_job set state = 'queued' where id = $1`, [made.parent.id])
+  await endWait(query, made.parent.id)
   expect((await hf.audit()).violations).toMatchObject([{ invariant: 'joined-has-ended' }])
   expect((await hf.why(made.parent.id)).disagreements).toContain(
-    'The barrier says that it has joined (2 of 2); an item of it is live.',
+    'The barrier says it has joined (2 of 2); one of its items is live.',
   )
 })
 

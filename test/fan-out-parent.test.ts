@@ -1,6 +1,6 @@
 import { defineJob } from 'holdfast'
 import { z } from 'zod'
-import { expect, test } from './fixtures.ts'
+import { expect, gate, test, until } from './fixtures.ts'
 
 const document = defineJob('document', {
   input: z.object({ name: z.string(), pages: z.number(), at: z.coerce.date().optional() }),
@@ -65,4 +65,44 @@ test('an item that is redone after its job has ended still reaches the input', a
   const [item] = await hf.items(handle.id)
   await hf.redo(item?.id as string)
   expect(await hf.handle(item?.id as string).result()).toMatchObject({ output: 'hello' })
+})
+
+test('an item that waits for its job’s input notices at once that it was aborted, although the database does not answer', async ({
+  open,
+  pool,
+}) => {
+  const started = gate<void>()
+  const locked = gate<void>()
+  const refused = gate<unknown>()
+  const waiting = defineJob('waiting', {
+    stages: [
+      {
+        name: 'all',
+        fanOut: () => [1],
+        each: {
+          retries: 0,
+          timeoutMs: 500,
+          run: async (ctx) => {
+            started.open()
+            await locked.promise
+            await ctx.parent().catch(refused.open)
+          },
+        },
+        join: () => null,
+      },
+    ],
+  })
+  const hf = await open({ jobs: [waiting] })
+  await hf.work()
+  const stranger = await pool.connect()
+  const { id } = await hf.submit(waiting, null)
+  await started.promise
+  await stranger.query('begin')
+  await stranger.query('lock table holdfast.job in access exclusive mode')
+  locked.open()
+  const error = await Promise.race([refused.promise, until(() => false, 'the handler goes on', 4_000)])
+  expect(error).toMatchObject({ message: expect.stringContaining('aborted') })
+  await stranger.query('rollback')
+  stranger.release()
+  await until(async () => (await hf.get(id))?.finishedAt, 'the job ends')
 })

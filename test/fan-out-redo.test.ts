@@ -186,7 +186,7 @@ test('a redo from the start takes the items with it that its first round left al
   await hf.redo(made.parent.id, { from: 'start' })
   await sweepOf(store)
   for (const id of made.items) expect(await hf.get(id)).toMatchObject({ state: 'cancelled' })
-  expect(await query('select id from holdfast.live_job')).toEqual([{ id: made.parent.id }])
+  expect(await query('select id from holdfast.job_status where finished_at is null')).toEqual([{ id: made.parent.id }])
   expect((await hf.audit()).violations).toEqual([])
 })
 

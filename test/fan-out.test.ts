@@ -1,4 +1,4 @@
-import { defineJob, type ItemResult, PermanentError, type Summary } from 'holdfast'
+import { defineJob, type ItemResult, PermanentError, type Summary, type Tolerance } from 'holdfast'
 import * as z from 'zod'
 import { expect, gate, test, until } from './fixtures.ts'
 
@@ -88,7 +88,9 @@ test('a fan-out of a thousand items runs each of them once, and its results come
     output: { summary: { total: 1_000, succeeded: 1_000 }, doubled: numbers(1_000).map((n) => 2 * n) },
   })
   expect(
-    await query(`select count(*)::int as n, max(attempt) as attempt from holdfast.finished_job where is_part`),
+    await query(
+      `select count(*)::int as n, max(attempt) as attempt from holdfast.job_status where finished_at is not null and is_part`,
+    ),
   ).toEqual([{ n: 1_000, attempt: 1 }])
   expect(
     await query(`select count(*)::int as n from holdfast.event where type = 'job.joined' and job_id = $1`, [handle.id]),
@@ -266,13 +268,13 @@ test('a join that fails is tried again, without running an item again', async ({
 })
 
 /** A kind whose items fail if their number is among those that the input names. */
-function failing(kind: string, tolerate: { count: number } | { share: number } | undefined) {
+function failing(kind: string, tolerate: Tolerance | undefined) {
   return defineJob(kind, {
     input: z.object({ items: z.number(), fail: z.array(z.number()) }),
     stages: [
       {
         name: 'all',
-        ...(tolerate && { tolerate }),
+        ...(tolerate !== undefined && { tolerate }),
         fanOut: (_ctx, { items, fail }) => numbers(items).map((number) => ({ number, fail: fail.includes(number) })),
         each: (_ctx, { number, fail }: { number: number; fail: boolean }) => {
           if (fail) throw new PermanentError(`item ${number} is bad`)
@@ -287,9 +289,10 @@ function failing(kind: string, tolerate: { count: number } | { share: number } |
 test('the final state follows from the failure threshold', async ({ open }) => {
   const strict = failing('strict', undefined)
   const counted = failing('counted', { count: 2 })
+  const plain = failing('plain', 1)
   const shared = failing('shared', { share: 0.5 })
   const all = failing('all', { share: 1 })
-  const hf = await open({ jobs: [strict, counted, shared, all], concurrency: 1 })
+  const hf = await open({ jobs: [strict, counted, plain, shared, all], concurrency: 1 })
   await hf.work()
   const end = async (job: typeof strict, items: number, fail: number[]) => {
     const { id } = await hf.submit(job, { items, fail })
@@ -301,6 +304,8 @@ test('the final state follows from the failure threshold', async ({ open }) => {
   expect(await end(strict, 3, [2])).toEqual({ state: 'failed', code: 'items_failed' })
   expect(await end(counted, 5, [0, 4])).toMatchObject({ state: 'partial', code: null, succeeded: 3, failed: 2 })
   expect(await end(counted, 5, [0, 1, 4])).toEqual({ state: 'failed', code: 'items_failed' })
+  expect(await end(plain, 3, [0])).toMatchObject({ state: 'partial', code: null, succeeded: 2, failed: 1 })
+  expect(await end(plain, 3, [0, 2])).toEqual({ state: 'failed', code: 'items_failed' })
   expect(await end(shared, 4, [0, 1])).toMatchObject({ state: 'partial', succeeded: 2, failed: 2 })
   expect(await end(shared, 4, [0, 1, 3])).toEqual({ state: 'failed', code: 'items_failed' })
   expect(await end(shared, 0, [])).toMatchObject({ state: 'succeeded', total: 0 })
@@ -315,7 +320,7 @@ test('a failed fan-out says how many of its items failed, and which stage could 
   const handle = await hf.submit(strict, { items: 3, fail: [0, 1, 2] })
   await expect(handle.result()).rejects.toMatchObject({
     code: 'job_failed',
-    message: expect.stringMatching(/\d of 3 items failed and \d were cancelled, more than stage all tolerates/),
+    message: expect.stringMatching(/\d of 3 items failed and \d were cancelled, more than stage all allows/),
   })
 })
 
@@ -410,7 +415,9 @@ test('one failed item too many cancels the queued items at once and aborts the r
   await until(() => signal.aborted, 'the running item is aborted')
   expect(signal.reason).toMatchObject({ reason: 'cancelled' })
   expect(
-    await query('select state, count(*)::int as n from holdfast.finished_job where is_part group by 1 order by 1'),
+    await query(
+      'select state, count(*)::int as n from holdfast.job_status where finished_at is not null and is_part group by 1 order by 1',
+    ),
   ).toEqual([
     { state: 'cancelled', n: 49 },
     { state: 'failed', n: 1 },

@@ -2,26 +2,26 @@ import { randomBytes } from 'node:crypto'
 import { type ConnectOptions, connect, type Holdfast } from 'holdfast'
 import pg from 'pg'
 import { test as base, inject } from 'vitest'
-import { openStore, type Store } from '#holdfast/store/store'
+import { openStore, type Store } from '#holdfast/postgres/store'
 import { type Given, makeGiven } from './given.ts'
 
 export { expect } from 'vitest'
 export { gate, until } from './until.ts'
 
-/** What a test may ask for. Each test has a database of its own, so nobody meets the rows of another. */
+/** What a test can use. Each test has its own database, so it never sees the rows of another. */
 export interface Fixtures {
   /** The test's own database, migrated. */
   url: string
-  /** Connections by hand, as a program of the user has them. */
+  /** Plain connections, as a user's program has them. */
   pool: pg.Pool
-  /** Runs a query by hand and answers its rows. */
+  /** Runs a plain query and returns its rows. */
   query: <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
   store: Store
-  /** Makes a Holdfast on the test's database, quiet and quick, closed at the end of the test. */
+  /** Connects to the test's database with quick settings and without logs. Closed at the end of the test. */
   open: (options?: ConnectOptions) => Promise<Holdfast>
-  /** A Holdfast without a worker. */
+  /** A connected Holdfast without a worker. */
   hf: Holdfast
-  /** Situations, made by the real statements. */
+  /** Situations, created with the product's own statements. */
   given: Given
 }
 
@@ -33,9 +33,10 @@ export const quick = {
   drainMs: 5_000,
   readerBeatMs: 50,
   httpDrainMs: 0,
+  httpRefusalMs: 0,
 } as const
 
-/** A test with a database of its own. */
+/** A test with its own database. */
 export const test = base.extend<Fixtures>({
   url: async ({ task: _task }, use) => {
     const database = await newDatabase()
@@ -45,7 +46,12 @@ export const test = base.extend<Fixtures>({
   pool: async ({ url }, use) => {
     const pool = new pg.Pool({ connectionString: url, max: 4 })
     pool.on('error', () => {})
+    const lent = new Set<pg.PoolClient>()
+    pool.on('acquire', (client) => lent.add(client))
+    pool.on('release', (_error, client) => lent.delete(client))
     await use(pool)
+    // a failed test may not have released its connections, and the pool would wait for them forever
+    for (const client of lent) client.release(true)
     await pool.end()
   },
   query: async ({ pool }, use) => use(async (text, values = []) => (await pool.query(text, values)).rows),
@@ -67,7 +73,7 @@ export const test = base.extend<Fixtures>({
   given: async ({ store, query }, use) => use(makeGiven(store, query)),
 })
 
-/** A fresh database on the shared server: a copy of the migrated one, or an empty one. */
+/** Creates a database on the shared server: a copy of the migrated one, or an empty one. */
 export async function newDatabase(
   from: 'migrated' | 'empty' = 'migrated',
 ): Promise<{ url: string; drop(): Promise<void> }> {
@@ -81,7 +87,7 @@ export async function newDatabase(
 async function onServer(text: string): Promise<void> {
   const client = new pg.Client(inject('server'))
   await client.connect()
-  // copying files is far quicker than logging them, but only 15 and later offer the choice
+  // copying files is far quicker than logging them, but only Postgres 15 and later offer the choice
   const version = Number((await client.query('show server_version_num')).rows[0].server_version_num)
   await client.query(text.startsWith('create') && version >= 150_000 ? `${text} strategy file_copy` : text)
   await client.end()

@@ -1,22 +1,23 @@
 import { defineJob } from 'holdfast'
 import { readConfig } from '#holdfast/config/config'
-import type { Fence, JobId } from '#holdfast/job/id'
+import type { HeldFence, JobId } from '#holdfast/job/id'
 import type { FinalState } from '#holdfast/job/machine'
+import type { Store } from '#holdfast/postgres/store'
 import { advanceJobs, failJobs, failOptional, finishJobs } from '#holdfast/settle/settle.sql'
-import type { Store } from '#holdfast/store/store'
 import { prepare, type SubmitOptions } from '#holdfast/submit/prepare'
 import { cancelJobs, submitJobs } from '#holdfast/submit/submit.sql'
+import { heldFenceOf } from '#holdfast/worker/attempt'
 import { claimJobs, claimSuspects } from '#holdfast/worker/claim.sql'
-import { type ClaimedRow, rowsOf } from '#holdfast/worker/lot'
+import { type ClaimedRow, rowsOf } from '#holdfast/worker/claim-batch'
 import { openSession } from '#holdfast/worker/session.sql'
+import { queueAgain } from './places.ts'
 
-/** A running attempt: its fence, and what surrounds it. */
-export interface Running extends Fence {
-  readonly sessionId: number
+/** A running attempt: its fence, and its queue. */
+export interface Running extends HeldFence {
   readonly queue: string
 }
 
-/** What a situation may differ in. Without a queue it gets one of its own, so that no other claim takes its job. */
+/** Options of a situation. Without a queue it gets its own, so that no other claim takes its job. */
 export interface How extends SubmitOptions {
   kind?: string
   queue?: string
@@ -24,7 +25,7 @@ export interface How extends SubmitOptions {
   crashBudget?: number
 }
 
-/** Situations, each by the statements that the product itself uses. */
+/** Situations to start a test from, created with the product's own statements. */
 export interface Given {
   /** A live session without a process behind it. */
   session(lease?: { leaseMs?: number; lostAfterMs?: number }): Promise<number>
@@ -33,9 +34,13 @@ export interface Given {
   running(how?: How & { sessionId?: number }): Promise<Running>
   /** A job at its second stage, with the first one's output committed. */
   atSecondStage(how?: How): Promise<{ id: JobId; queue: string }>
-  /** A job claimed by a session that has not been heard of for an hour. */
+  /** Sets the last heartbeat of a session back by an hour. */
+  silence(sessionId: number): Promise<void>
+  /** Many jobs, all claimed by one session that has been silent for an hour. */
+  crowdOfDeadSession(kind: string, count: number): Promise<{ sessionId: number; queue: string }>
+  /** A job claimed by a session that has been silent for an hour. */
   attemptOfDeadSession(how?: How): Promise<Running>
-  /** A job that was taken from its session, which does not know it yet. */
+  /** An attempt whose job was given to another session, which its own session does not know yet. */
   attemptThatWasLost(how?: How): Promise<Running>
   finished(state?: FinalState, how?: How): Promise<{ id: JobId; queue: string; attempt: number }>
   /** Claims in a lane, as a worker does. */
@@ -55,7 +60,7 @@ const config = readConfig({}, {})
 const anError = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
 let lanes = 0
 
-/** Makes the situations of one test. */
+/** The situations of one test. */
 export function makeGiven(store: Store, query: Query): Given {
   const given: Given = {
     async session({ leaseMs = 60_000, lostAfterMs = 30_000 } = {}) {
@@ -84,38 +89,52 @@ export function makeGiven(store: Store, query: Query): Given {
       const session = sessionId ?? (await given.session())
       const [row] = await given.claim({ sessionId: session, queue, kind: how.kind ?? 'sample' })
       if (row?.id !== id) throw new Error('Another job was claimed than the one that was made.')
-      return { id, queue, attempt: row.attempt, sessionId: session }
+      return { ...heldFenceOf(row), queue }
     },
 
     async atSecondStage(how = {}) {
       const running = await given.running(how)
-      const { id, queue, sessionId } = running
-      await store.run(advanceJobs, { fences: [running], sessionId, outputs: ['"first"'], stageNames: ['one'] })
+      const { id, queue } = running
+      await store.run(advanceJobs, { fences: [running], outputs: ['"first"'], stageNames: ['one'] })
       return { id, queue }
+    },
+
+    async silence(sessionId) {
+      await query(
+        `update holdfast.session
+        set started_at = started_at - interval '2 h', heartbeat_at = long.ago, lease_until = long.ago + interval '1 ms'
+        -- not before the server was started: the session would get time to come back
+        from (select greatest(now() - interval '1 h', pg_postmaster_start_time() + interval '1 ms') as ago) as long
+        where id = $1`,
+        [sessionId],
+      )
+    },
+
+    async crowdOfDeadSession(kind, count) {
+      const queue = `lane-${++lanes}`
+      const job = defineJob(kind, { queue, run: () => {} })
+      const jobs = await Promise.all(Array.from({ length: count }, () => prepare(config, job, null, {})))
+      await store.run(submitJobs, { jobs })
+      const sessionId = await given.session()
+      // in batches, as a worker does
+      for (let left = count; left > 0; left -= 1_000) {
+        const claimed = await given.claim({ sessionId, queue, kind, most: Math.min(left, 1_000) })
+        if (claimed.length !== Math.min(left, 1_000)) throw new Error('Not all jobs were claimed.')
+      }
+      await given.silence(sessionId)
+      return { sessionId, queue }
     },
 
     async attemptOfDeadSession(how = {}) {
       const running = await given.running(how)
-      await query(
-        `update holdfast.session
-        set started_at = started_at - interval '2 h', heartbeat_at = long.ago, lease_until = long.ago + interval '1 ms'
-        -- not before the server was started: it would be given the time to come back
-        from (select greatest(now() - interval '1 h', pg_postmaster_start_time() + interval '1 ms') as ago) as long
-        where id = $1`,
-        [running.sessionId],
-      )
+      await given.silence(running.sessionId)
       return running
     },
 
     async attemptThatWasLost(how = {}) {
       const running = await given.running(how)
       await query(`update holdfast.session set ended_at = now(), ended_by = 'test' where id = $1`, [running.sessionId])
-      await query(
-        `update holdfast.live_job
-        set state = 'queued', session_id = null, deadline_at = null, crashes = crashes + 1
-        where id = $1`,
-        [running.id],
-      )
+      await queueAgain(query, [running.id], { crashes: 1 })
       return running
     },
 
@@ -140,11 +159,9 @@ export function makeGiven(store: Store, query: Query): Given {
 }
 
 async function endAs(store: Store, state: FinalState, running: Running): Promise<void> {
-  const { sessionId } = running
   const fences = [running]
-  if (state === 'succeeded')
-    await store.run(finishJobs, { fences, sessionId, outputs: ['"done"'], stageNames: ['one'] })
-  if (state === 'failed') await store.run(failJobs, { fences, sessionId, errors: [anError] })
-  if (state === 'partial') await store.run(failOptional, { fences, sessionId, errors: [anError] })
+  if (state === 'succeeded') await store.run(finishJobs, { fences, outputs: ['"done"'], stageNames: ['one'] })
+  if (state === 'failed') await store.run(failJobs, { fences, errors: [anError] })
+  if (state === 'partial') await store.run(failOptional, { fences, errors: [anError] })
   if (state === 'cancelled') await store.run(cancelJobs, { ids: [running.id], tenant: null, reason: null })
 }

@@ -3,19 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { removeEmbedded, startEmbedded } from '#holdfast/store/embedded/embedded'
-import { migrate } from '#holdfast/store/migrate'
+import { removeEmbedded, startEmbedded } from '#holdfast/embedded/embedded'
+import { migrate } from '#holdfast/schema/migrate'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The server that all tests share, as a URL to a database that is nobody's own. */
+    /** The URL of the server that all tests share, to a database that no test uses. */
     server: string
-    /** A migrated database that nobody connects to, so that it can be copied. */
+    /** A migrated database without connections, so that it can be copied. */
     template: string
   }
 }
 
-/** Runs once before all tests: one Postgres for all of them, and a migrated database that each copies. */
+/** Runs once before all tests: starts one Postgres for all of them, and creates the migrated database that each test copies. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const given = process.env.HOLDFAST_TEST_URL
   const own = given ? undefined : await startOwn()

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { defineJob } from 'holdfast'
 import { vi } from 'vitest'
 import { library, moduleOf, newFolder, type Running, removeFolder, run } from './cli/command.ts'
+import { makeSabotage } from './crash/sabotage.ts'
 import { expect, test, until } from './fixtures.ts'
-import { makeSabotage } from './processes/sabotage.ts'
 import { makeWire } from './wire.ts'
 
 vi.setConfig({ testTimeout: 90_000 })
@@ -29,7 +29,7 @@ interface Answer {
 }
 
 async function probe(command: Running, path: '/livez' | '/readyz'): Promise<Answer> {
-  const [, url] = await command.says(/Health at (\S+)\/livez/)
+  const [, url] = await command.says(/Health checks at (\S+)\/livez/)
   const answer = await fetch(`${url}${path}`)
   return { status: answer.status, ...((await answer.json()) as object) }
 }
@@ -49,7 +49,7 @@ test('work is alive and ready while its processes turn; a frozen one makes /live
   url,
 }) => {
   const work = run(['work', await moduleOf(module), '--url', url, '--liveness-ms', '5000', ...swift])
-  const [, pid] = await work.says(/Worker process (\d+) works/)
+  const [, pid] = await work.says(/Worker process (\d+) is ready/)
   await untilProbe(work, '/readyz', 200)
   const well = await probe(work, '/livez')
   expect(well).toMatchObject({ status: 200, isAlive: true, reasons: [] })
@@ -61,10 +61,10 @@ test('work is alive and ready while its processes turn; a frozen one makes /live
   process.kill(Number(pid), 'SIGSTOP')
   const { reasons } = await untilProbe(work, '/livez', 503)
   expect(reasons?.[0]).toMatch(
-    new RegExp(`^The event loop of worker process ${pid} has not turned for \\d+ ms; the limit is 5000 ms\\.$`),
+    new RegExp(`^The event loop of worker process ${pid} has not run for \\d+ ms; the limit is 5000 ms\\.$`),
   )
-  await work.says(new RegExp(`Worker process ${pid} has not turned its event loop for .*; ending it\\.`))
-  await work.says(new RegExp(`Worker process ${pid} was ended by SIGKILL; another one starts`))
+  await work.says(new RegExp(`Worker process ${pid} has not responded for .*; killing it\\.`))
+  await work.says(new RegExp(`Worker process ${pid} was killed by SIGKILL; restarting in`))
   await untilProbe(work, '/livez', 200)
   await untilProbe(work, '/readyz', 200)
 })
@@ -81,9 +81,9 @@ test('a worker process that a handler blocks for longer than its time-out is rep
     '500',
     ...swift,
   ])
-  const [, pid] = await work.says(/Worker process (\d+) works/)
+  const [, pid] = await work.says(/Worker process (\d+) is ready/)
   await hf.submit(named('block'), null)
-  await work.says(new RegExp(`Worker process ${pid} has not turned its event loop for .*; ending it\\.`))
+  await work.says(new RegExp(`Worker process ${pid} has not responded for .*; killing it\\.`))
   const next = await hf.submit(named('nod'), null)
   expect(await next.result({ timeout: 30_000 })).toMatchObject({ state: 'succeeded' })
 })
@@ -93,11 +93,11 @@ test('a heartbeat thread that is dead makes /livez fail until another one beats'
   const work = run(['work', await moduleOf(module), '--url', url, '--liveness-ms', '1500', ...swift], {
     env: sabotage.env,
   })
-  await work.says(/Worker process (\d+) works/)
+  await work.says(/Worker process (\d+) is ready/)
   await untilProbe(work, '/livez', 200)
   await sabotage.harm('hang')
   const { reasons } = await untilProbe(work, '/livez', 503)
-  expect(reasons?.join(' ')).toMatch(/heartbeat thread of worker process \d+ has not turned/)
+  expect(reasons?.join(' ')).toMatch(/heartbeat thread of worker process \d+ has not run/)
   await untilProbe(work, '/livez', 200)
 })
 
@@ -131,7 +131,7 @@ test('the health file is rewritten only while the process is alive, and goes whe
     file,
     ...swift,
   ])
-  const [, pid] = await work.says(/Worker process (\d+) works/)
+  const [, pid] = await work.says(/Worker process (\d+) is ready/)
   const writtenAtMs = async () => (await stat(file).catch(() => null))?.mtimeMs ?? 0
   const first = await until(async () => (await writtenAtMs()) || null, 'the file is written')
   await until(async () => (await writtenAtMs()) > first, 'it is written again')

@@ -1,6 +1,6 @@
 import { get } from 'node:http'
 import { defineJob } from 'holdfast'
-import { makeLive } from '#holdfast/http/live'
+import { Live } from '#holdfast/http/live'
 import { expect, test, until } from './http/door.ts'
 
 const noop = defineJob('noop', { run: () => {} })
@@ -154,7 +154,7 @@ test('HEAD of a stream leaves no listener behind', async ({ open, serve }) => {
 
 test('a listener that ends before it has read anything leaves no reader behind', async ({ open, serve, query }) => {
   const hf = await open({ jobs: [noop] })
-  const live = makeLive(
+  const live = new Live(
     () => hf,
     () => {},
   )
@@ -167,7 +167,7 @@ test('a listener that ends before it has read anything leaves no reader behind',
   // as over HTTP, where the place that the listener begins at could not be sealed
   const { call, as } = await serve(hf, { jobs: [noop], needsKey: true })
   const mine = await as('mine', 'read')
-  await query('delete from holdfast.door')
+  await query('delete from holdfast.server_secret')
   expect((await call('/v1/events/stream', { key: mine.key })).status).toBeGreaterThanOrEqual(500)
 })
 
@@ -180,7 +180,7 @@ test('a page of the log looks at a bounded number of events, and says where to l
   const { as } = await serve(hf, { jobs: [noop] })
   const all = await as(null, 'read')
   const mine = await as('mine', 'read')
-  await query(`insert into holdfast.event (type, job_id, kind, tenant)
+  await query(`insert into holdfast.event_log (type, job_id, kind, tenant)
     select 'job.advanced', gen_random_uuid(), 'noop', 'others' from generate_series(1, 120000)`)
   const { id } = await hf.submit(noop, undefined as never, { tenant: 'mine' })
   const pagesOf = async (client: typeof all) => {

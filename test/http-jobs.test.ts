@@ -124,7 +124,9 @@ test('the same Idempotency-Key and body give the same answer, and another body i
     const refused = await post('/v1/jobs', other, key)
     expect([refused.status, (await problem(refused)).code]).toEqual([422, 'key_conflict'])
   }
-  expect(await query('select count(*)::int as count from holdfast.live_job')).toEqual([{ count: 1 }])
+  expect(await query('select count(*)::int as count from holdfast.job_status where finished_at is null')).toEqual([
+    { count: 1 },
+  ])
 })
 
 test('many jobs are submitted all or none, and a repeated batch gives the same jobs', async ({
@@ -149,7 +151,9 @@ test('many jobs are submitted all or none, and a repeated batch gives the same j
     expect((await post('/v1/jobs/batch', { jobs: other }, key)).status).toBe(422)
   const bad = await post('/v1/jobs/batch', { jobs: [jobs[0], { kind: 'greet', input: { name: 1 } }] })
   expect([bad.status, (await problem(bad)).code]).toEqual([422, 'input_invalid'])
-  expect(await query('select count(*)::int as count from holdfast.live_job')).toEqual([{ count: 3 }])
+  expect(await query('select count(*)::int as count from holdfast.job_status where finished_at is null')).toEqual([
+    { count: 3 },
+  ])
 })
 
 test('a submit for a kind that nobody knows says which there are', async ({ open, serve }) => {
@@ -295,4 +299,29 @@ test('a request id and a trace come back, and the trace becomes that of the job'
     { 'x-request-id': 'no way', traceparent: 'odd' },
   )
   expect(odd.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('a job that was removed is answered with 410 while its key is remembered, and only to its tenant', async ({
+  open,
+  serve,
+  query,
+}) => {
+  const hf = await open({ jobs: [greet], webhooks: false })
+  const { as } = await serve(hf, { needsKey: true })
+  const [mine, other] = [await as('acme', 'submit', 'read'), await as('other', 'read')]
+  const working = await hf.work()
+  const { id } = await hf.submit(greet, { name: 'you' }, { key: 'once', tenant: 'acme' })
+  await hf.handle(id).result()
+  await working.stop()
+  await query(`update holdfast.outcome set finished_at = now() - interval '31 days'`)
+  const keeping = await open({ keepKeysMs: 3_650 * 86_400_000, webhooks: false })
+  expect(await keeping.prune()).toMatchObject({ removed: 1 })
+  for (const ask of [() => mine.getJob({ path: { id } }), () => mine.getResult({ path: { id } })])
+    await expect(ask()).rejects.toMatchObject({ status: 410, code: 'job_gone' })
+  await expect(other.getJob({ path: { id } })).rejects.toMatchObject({ status: 404, code: 'job_not_found' })
+  const again = await mine.submitJob({
+    body: { kind: 'greet', input: { name: 'you' } },
+    header: { 'idempotency-key': 'once' },
+  })
+  expect(again.data).toMatchObject({ id })
 })

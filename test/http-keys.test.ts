@@ -119,15 +119,15 @@ test('whoever redoes or repairs a job, or pauses and resumes a queue with a key,
   const operator = await hf.keys.create({ name: 'operates', scopes: ['admin'], tenant: null })
   const client = createClient({ url, key: operator.key })
   const by = `key ${operator.id}`
-  const [redone, mended] = [await given.finished('failed'), await given.finished('failed')]
+  const [redone, repaired] = [await given.finished('failed'), await given.finished('failed')]
   await client.redoJob({ path: { id: redone.id }, body: {} })
-  await client.mendJob({ path: { id: mended.id }, body: {} })
-  for (const { id } of [redone, mended])
+  await client.repairJob({ path: { id: repaired.id }, body: {} })
+  for (const { id } of [redone, repaired])
     expect((await hf.timeline(id)).at(-1)).toMatchObject({ type: 'job.redone', data: { by } })
   await client.pauseQueue({ path: { name: redone.queue }, body: { by: 'ann', reason: 'moving' } })
   await client.resumeQueue({ path: { name: redone.queue } })
   await client.pauseQueue({ path: { name: redone.queue }, body: {} })
-  await client.mendJob({ path: { id: redone.id }, body: {} })
+  await client.repairJob({ path: { id: redone.id }, body: {} })
   const { events } = await hf.events.page({ types: 'queue.*' })
   const { queue } = redone
   expect(events.map(({ type, tenant, data }) => ({ type, tenant, data }))).toEqual([

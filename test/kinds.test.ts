@@ -162,7 +162,7 @@ test('a kind for all tenants comes before that of one, and why says whose rule p
     verdict: {
       code: 'no-worker',
       sentence: expect.stringContaining(
-        'the rule for all tenants put it there, before that of tenant `acme`, which names queue `own`',
+        'the rule for all tenants routed it there and overrides the rule of tenant `acme`, which names queue `own`',
       ),
     },
     facts: { kind: { tenant: null, queue: 'shared', ownQueue: 'own' } },
@@ -222,4 +222,14 @@ test('a worker that is opened over and over writes its kinds once', async ({ hf,
   expect(await versions()).toEqual(before)
   await hf.remote.open({ ...worker, kinds: [{ name: 'same-0', queue: 'other' }] })
   expect(await hf.kind('same-0', { tenant: 'acme' })).toMatchObject({ queue: 'other' })
+})
+
+test('a remote worker says how long the jobs of its kinds are kept, as a worker of ours does', async ({ hf }) => {
+  await hf.remote.open({ kinds: [{ name: 'far', keep: { succeeded: '1d', failed: 60_000 } }] })
+  expect(await hf.kind('far')).toMatchObject({ keep: { succeeded: 86_400_000, failed: 60_000 } })
+  await hf.remote.open({ kinds: [{ name: 'far' }] })
+  expect(await hf.kind('far')).toMatchObject({ keep: null })
+  await expect(hf.remote.open({ kinds: [{ name: 'far', keep: 'soon' }] })).rejects.toMatchObject({
+    code: 'option_invalid',
+  })
 })

@@ -24,11 +24,11 @@ function check(files: Record<string, string>): string[] {
 test('a tree that keeps the rules passes', () => {
   const lines = check({
     'index.ts': `export { connect } from './engine/engine.ts'`,
-    'engine/engine.ts': `import { open } from '../store/store.ts'\nexport const connect = open`,
-    'store/store.ts': `import { claim } from './job.sql.ts'\nimport pg from 'pg'\nexport const open = [claim, pg]`,
-    'store/job.sql.ts': 'export const claim = `select 1 from job`',
-    'store/migrate.ts': `export const folder = new URL('../../migrations/', import.meta.url)`,
-    'store/store.test.ts': `const text = 'select 1'`,
+    'engine/engine.ts': `import { open } from '../postgres/store.ts'\nexport const connect = open`,
+    'postgres/store.ts': `import { claim } from './job.sql.ts'\nimport pg from 'pg'\nexport const open = [claim, pg]`,
+    'postgres/job.sql.ts': 'export const claim = `select 1 from job`',
+    'postgres/migrate.ts': `export const folder = new URL('../../migrations/', import.meta.url)`,
+    'postgres/store.test.ts': `const text = 'select 1'`,
     'cli/main.ts': `export const help = ['Select the jobs of one tenant', 'select a tenant', 'update it', 'with care']`,
   })
   expect(lines).toEqual([])
@@ -37,33 +37,33 @@ test('a tree that keeps the rules passes', () => {
 const violations: [name: string, files: Record<string, string>, line: string][] = [
   [
     'an import to the right',
-    { 'store/store.ts': `\nimport { run } from '../worker/worker.ts'` },
-    'src/store/store.ts:2 store may not import worker, which stands to its right.',
+    { 'postgres/store.ts': `\nimport { run } from '../worker/worker.ts'` },
+    'src/postgres/store.ts:2 postgres may not import worker, which is to its right.',
   ],
   [
     'an import of a stranger',
     { 'submit/submit.ts': `import type { Bus } from '../settle/settle.ts'` },
-    'src/submit/submit.ts:1 submit and settle stand side by side, and rooms side by side are strangers.',
+    "src/submit/submit.ts:1 submit and settle are in the same group, and rooms of a group don't import each other.",
   ],
   [
     'a re-export to the right',
     { 'errors/errors.ts': `export * from '../job/job.ts'` },
-    'src/errors/errors.ts:1 errors may not import job, which stands to its right.',
+    'src/errors/errors.ts:1 errors may not import job, which is to its right.',
   ],
   [
     'a dynamic import to the right',
     { 'job/job.ts': `export const later = () => import('../engine/engine.ts')` },
-    'src/job/job.ts:1 job may not import engine, which stands to its right.',
+    'src/job/job.ts:1 job may not import engine, which is to its right.',
   ],
   [
     'an import through the package name',
-    { 'job/job.ts': `import { open } from '#holdfast/store/store'` },
-    'src/job/job.ts:1 job may not import store, which stands to its right.',
+    { 'job/job.ts': `import { open } from '#holdfast/postgres/store'` },
+    'src/job/job.ts:1 job may not import postgres, which is to its right.',
   ],
   [
     'a thread of another room',
     { 'job/job.ts': `export const file = new URL('../worker/beat.js', import.meta.url)` },
-    'src/job/job.ts:1 job may not import worker, which stands to its right.',
+    'src/job/job.ts:1 job may not import worker, which is to its right.',
   ],
   [
     'an import from outside',
@@ -78,7 +78,7 @@ const violations: [name: string, files: Record<string, string>, line: string][] 
   [
     'an unknown room',
     { 'attic/attic.ts': '' },
-    'src/attic/attic.ts:1 "attic" is not a room; add it to the groups in scripts/layers.mjs, or move the file into a room.',
+    'src/attic/attic.ts:1 "attic" is not a room; add it to scripts/rooms.mjs, or move the file into a room.',
   ],
   ...[
     '`\n  select id from job`',
@@ -89,8 +89,8 @@ const violations: [name: string, files: Record<string, string>, line: string][] 
     '`with mine as (select 1) select 2`',
   ].map((text): [string, Record<string, string>, string] => [
     `the SQL ${text}`,
-    { 'store/store.ts': `export const text = ${text}` },
-    'src/store/store.ts:1 SQL lives in *.sql.ts files only.',
+    { 'postgres/store.ts': `export const text = ${text}` },
+    'src/postgres/store.ts:1 SQL lives in *.sql.ts files only.',
   ]),
   [
     'a long file',

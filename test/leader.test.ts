@@ -2,7 +2,7 @@ import { connect, HoldfastError } from 'holdfast'
 import pg from 'pg'
 import { type Leader, makeLeader } from '#holdfast/leader/leader'
 import { acquireLead, currentLeader } from '#holdfast/leader/leader.sql'
-import type { Runner, Store } from '#holdfast/store/store'
+import { type Runner, runnerIn, type Store } from '#holdfast/postgres/store'
 import { startMember, swift } from './crash/member.ts'
 import { test as base, expect, until } from './fixtures.ts'
 
@@ -41,10 +41,10 @@ async function start(
     renewMs,
     onElected: (term) => happenings.push(['elected', term]),
     onDeposed: (term, why) => happenings.push(['deposed', term, why]),
-    onTrouble: (error) => happenings.push(['trouble', String(error)]),
+    onError: (error) => happenings.push(['trouble', String(error)]),
   })
   await leader.start()
-  return { ...leader, happenings }
+  return Object.assign(leader, { happenings })
 }
 
 const leads = (one: Candidate) => until(() => one.term(), 'the candidate leads')
@@ -165,8 +165,16 @@ test('candidates lock nothing while somebody leads, and wait for nobody', async 
   // it is free, but another candidate is about to take it
   expect(await store.run(acquireLead, candidacy)).toEqual([])
   await stranger.query('rollback')
+  await stranger.query('begin')
+  expect(await runnerIn(stranger).run(acquireLead, candidacy)).toEqual([])
+  await pool.query('select from holdfast.leader for update nowait')
+  await stranger.query('rollback')
+  // it is free, and somebody holds it
+  await leader.stop()
+  await stranger.query('begin; select from holdfast.leader for update')
+  expect(await store.run(acquireLead, candidacy)).toMatchObject([{ term: 1, is_taken: false }])
+  await stranger.query('rollback')
   stranger.release()
-  expect(await store.run(acquireLead, candidacy)).toEqual([])
 })
 
 test('of many who find the lead free at the same moment exactly one takes it', async ({ store, query }) => {
@@ -245,15 +253,15 @@ test.for(refused)('%s: it refuses to start with a sentence that names %s', async
 
 test('a frozen leader is replaced, and refused when it wakes', async ({ url, store, given, hf }) => {
   const frozen = await startMember({ url, role: 'reap', settings: swift })
-  await frozen.heard('the first one leads', (line) => line.log === 'leads')
+  await frozen.heard('the first one leads', (line) => line.log === 'became leader')
   const heir = await startMember({ url, role: 'reap', settings: swift })
   await frozen.kill('SIGSTOP')
   const orphan = await given.attemptOfDeadSession()
-  await heir.heard('another one leads', (line) => line.log === 'leads' && line.term === 2)
+  await heir.heard('another one leads', (line) => line.log === 'became leader' && line.term === 2)
   await until(async () => (await hf.get(orphan.id))?.state === 'queued', 'the new leader sweeps')
   await frozen.kill('SIGCONT')
-  await frozen.heard('the frozen one is refused', (line) => line.log === 'leads no more')
-  expect(frozen.lines.find((line) => line.log === 'leads no more')).toMatchObject({
+  await frozen.heard('the frozen one is refused', (line) => line.log === 'stepped down')
+  expect(frozen.lines.find((line) => line.log === 'stepped down')).toMatchObject({
     term: 1,
     why: 'the renewal was refused',
   })

@@ -2,7 +2,7 @@ import { defineJob } from 'holdfast'
 import { makeLeader } from '#holdfast/leader/leader'
 import { currentLeader } from '#holdfast/leader/leader.sql'
 import { makeDuties } from '#holdfast/reaper/duties'
-import { comeBack } from '#holdfast/worker/session.sql'
+import { beat, comeBack } from '#holdfast/worker/session.sql'
 import { endDrain, takeDrain } from '#holdfast/worker/suspect.sql'
 import { sweepOf } from './crash/sweep.ts'
 import { expect, gate, test, until } from './fixtures.ts'
@@ -48,7 +48,7 @@ test('a key whose transaction is undone is taken by the first who waits for it',
   const ids = new Set((await Promise.all(same)).map(({ id }) => id))
   expect(ids.size).toBe(1)
   expect(ids.has(undone.id)).toBe(false)
-  expect(await query('select from holdfast.live_job')).toHaveLength(1)
+  expect(await query('select from holdfast.job')).toHaveLength(1)
 }, 60_000)
 
 test('a progress row that a stranger holds hardly delays the outcomes of others', async ({ open, pool, query }) => {
@@ -97,13 +97,13 @@ test('parked outcomes of jobs that a stranger holds do not hold up a sweep, and 
 }) => {
   const sessionId = await given.session()
   await Promise.all(Array.from({ length: 60 }, () => given.queued({ kind: 'parked' })))
-  await query(`update holdfast.live_job set run_at = '9999-01-01 00:00:00+00'`)
+  await query(`update holdfast.ready set run_at = '9999-01-01 00:00:00+00'`)
   await query(
     `insert into holdfast.parked_outcome (job_id, attempt, session_id, outcome, reason, next_at)
-    select id, attempt, $1, '{"move":"finish","output":"1","stageName":"one"}', 'planted', now() from holdfast.live_job`,
+    select job_id, attempt, $1, '{"move":"finish","output":"1","stageName":"one"}', 'planted', now() from holdfast.ready`,
     [sessionId],
   )
-  const release = await strangerHolds(pool, `select from holdfast.live_job where kind = 'parked' for update`)
+  const release = await strangerHolds(pool, `select from holdfast.ready where kind = 'parked' for update`)
   const dead = await given.attemptOfDeadSession()
   const swept = await sweepOf(store, makeDuties())
   expect(swept.revived.map(({ id }) => id)).toEqual([dead.id])
@@ -112,7 +112,7 @@ test('parked outcomes of jobs that a stranger holds do not hold up a sweep, and 
   await query('update holdfast.parked_outcome set next_at = now()')
   await until(async () => {
     await sweepOf(store, makeDuties())
-    return (await query(`select from holdfast.finished_job where kind = 'parked'`)).length === 60
+    return (await query(`select from holdfast.job_status where kind = 'parked' and state = 'succeeded'`)).length === 60
   }, 'all are written')
 }, 60_000)
 
@@ -121,7 +121,7 @@ test("a leader's row that a stranger holds stops no recovery: candidates stand i
   pool,
 }) => {
   const candidates = Array.from({ length: 2 }, () =>
-    makeLeader({ store, leaseMs: 600, renewMs: 50, onElected() {}, onDeposed() {}, onTrouble() {} }),
+    makeLeader({ store, leaseMs: 600, renewMs: 50, onElected() {}, onDeposed() {}, onError() {} }),
   )
   await Promise.all(candidates.map((one) => one.start()))
   const leading = () => candidates.filter((one) => one.term() !== null)
@@ -178,3 +178,55 @@ test('a drain that a stranger holds is left alone', async ({ given, store, pool 
   expect(await store.run(takeDrain, { ...drain, sessionId: await given.session() })).toEqual([])
   expect(await store.run(endDrain, drain)).toHaveLength(1)
 })
+
+test('sessions that could not renew their leases because their table was locked first have the time to do so', async ({
+  given,
+  store,
+  pool,
+  query,
+}) => {
+  const { sessionId: alive } = await given.running()
+  const { sessionId: dead } = await given.running()
+  const runOut = `update holdfast.session set lease_until = now() - interval '1 s', lost_after = interval '1 s'`
+  await query(runOut)
+  const duties = makeDuties()
+  const release = await strangerHolds(pool, 'lock table holdfast.session in access exclusive mode')
+  const sweep = sweepOf(store, duties)
+  const isLongHeld = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+    and query_start < clock_timestamp() - interval '1.1 s'`
+  await until(async () => (await query(isLongHeld)).length > 0, 'the sweep waits for the table')
+  await release()
+  expect((await sweep).ended).toEqual([])
+  expect((await sweepOf(store, duties)).ended).toEqual([])
+  await until(async () => {
+    expect(await store.run(beat, { id: alive, isLocked: false, leaseMs: 15_000 })).toHaveLength(1)
+    return (await sweepOf(store, duties)).ended.some(({ id }) => id === dead)
+  }, 'the session that does not come back is ended')
+}, 60_000)
+
+/** Fan-outs whose job is gone, each with one queued item. */
+const abandoned = (count: number) => `
+  with barrier as (
+    insert into holdfast.barrier (id, job_id, stage, tenant, sealed_at, armed_at, total)
+    select gen_random_uuid(), gen_random_uuid(), 0, 'default', now(), now(), 1 from generate_series(1, ${count})
+    returning id
+  ),
+  item as (
+    insert into holdfast.job (id, submitted_at, crash_budget, priority, kind, queue, tenant, input, barrier_id, position)
+    select gen_random_uuid(), now(), 3, 2, 'plain', 'nobody', 'default', 'null', id, 0 from barrier
+    returning *
+  )
+  insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget, barrier_id)
+  select id, now(), kind, queue, tenant, priority, crash_budget, barrier_id from item`
+
+test('items that a stranger holds, of however many fan-outs that are to be stopped, keep no sweep from ending', async ({
+  store,
+  pool,
+  query,
+}) => {
+  await query(abandoned(110))
+  const release = await strangerHolds(pool, 'select from holdfast.ready for update')
+  expect((await sweepOf(store, makeDuties())).healed).toEqual([])
+  await release()
+  expect((await sweepOf(store, makeDuties())).healed).toHaveLength(110)
+}, 60_000)

@@ -4,32 +4,33 @@ import { sweepOf } from './crash/sweep.ts'
 import { expect, gate, test, until } from './fixtures.ts'
 import { strangerHolds } from './hold.ts'
 
-const lockJobs = 'select from holdfast.live_job where id = any($1) for update'
+/** The row to hold is that of the lease: what was claimed together, of one kind. */
+const lockJobs = 'select from holdfast.lease where job_ids && $1::uuid[] for update'
 
-test('a row that a stranger holds keeps no other outcome from being settled, and is settled when it is free', async ({
+test('a lease that a stranger holds keeps no outcome of another from being settled, and its own are settled when it is free', async ({
   open,
   pool,
   query,
 }) => {
   const held = gate()
   const started: string[] = []
-  const one = defineJob('one', {
-    retries: 0,
-    async run({ job }) {
-      started.push(job.id)
-      await held.promise
-      return 'done'
-    },
-  })
+  const run = async ({ job }: { job: { id: string } }) => {
+    started.push(job.id)
+    await held.promise
+    return 'done'
+  }
+  const alone = defineJob('alone', { retries: 0, run })
+  const one = defineJob('one', { retries: 0, run })
   const late = defineJob('late', { run: () => 'late' })
-  const hf = await open({ jobs: [one, late], concurrency: 20 })
+  const hf = await open({ jobs: [alone, one, late], concurrency: 20 })
+  const { id: locked } = await hf.submit(alone, null)
   const handles = await hf.submitMany(
     one,
-    Array.from({ length: 9 }, (_, input) => ({ input: input as unknown })),
+    Array.from({ length: 8 }, (_, input) => ({ input: input as unknown })),
   )
   await hf.work()
   await until(() => started.length === 9, 'all run')
-  const [locked, ...others] = handles.map(({ id }) => id)
+  const others = handles.map(({ id }) => id)
   const release = await strangerHolds(pool, lockJobs, [[locked]])
   held.open()
   const later = await hf.submitMany(
@@ -40,9 +41,9 @@ test('a row that a stranger holds keeps no other outcome from being settled, and
     expect(await hf.handle(id, late).result({ timeout: 15_000 })).toMatchObject({ output: 'late' })
   for (const id of others)
     expect(await hf.handle(id, one).result({ timeout: 15_000 })).toMatchObject({ output: 'done' })
-  expect(await hf.get(locked as string)).toMatchObject({ state: 'running', attempt: 1 })
+  expect(await hf.get(locked)).toMatchObject({ state: 'running', attempt: 1 })
   await release()
-  expect(await hf.handle(locked as string, one).result({ timeout: 15_000 })).toMatchObject({ output: 'done' })
+  expect(await hf.handle(locked, alone).result({ timeout: 15_000 })).toMatchObject({ output: 'done' })
   expect(started).toHaveLength(9)
   expect(await query('select from holdfast.refusal')).toEqual([])
 }, 60_000)
@@ -106,10 +107,10 @@ test('an outcome that takes the database too long fails with the reason, and its
 }) => {
   await query(`create function slow() returns trigger language plpgsql as $$
     begin
-      if new.kind = 'slow' and new.state = 'succeeded' then perform pg_sleep(60); end if;
+      if (select kind from holdfast.job where id = new.job_id) = 'slow' and new.state = 'succeeded' then perform pg_sleep(60); end if;
       return new;
     end $$`)
-  await query('create trigger slow before insert on holdfast.finished_job for each row execute function slow()')
+  await query('create trigger slow before insert on holdfast.outcome for each row execute function slow()')
   const held = gate()
   let started = 0
   const run = async () => {
@@ -127,13 +128,13 @@ test('an outcome that takes the database too long fails with the reason, and its
   await hf.work()
   await until(() => started === 20, 'all run')
   held.open()
-  const finished = `select from holdfast.finished_job where kind = 'plain' and state = 'succeeded'`
+  const finished = `select from holdfast.job_status where finished_at is not null and kind = 'plain' and state = 'succeeded'`
   await until(async () => (await query(finished)).length === good.length, 'the neighbors are settled', 20_000)
   const ended = await until(
     async () =>
       (
         await query(
-          `select state, attempt, failures, error->>'message' as why from holdfast.finished_job where kind = 'slow'`,
+          `select state, attempt, failures, error->>'message' as why from holdfast.job_status where finished_at is not null and kind = 'slow'`,
         )
       )[0],
     'the slow one has failed',

@@ -35,8 +35,8 @@ test('attempts that fail are logged with what failed, where, and why', async ({ 
     {
       level: 'warn',
       facts: { ...facts, attempt: 2, inMs: expect.any(Number) },
-      message: 'an attempt failed; it is tried again',
+      message: 'an attempt failed; it will be retried',
     },
-    { level: 'warn', facts: { ...facts, attempt: 3 }, message: 'an attempt failed, and its job with it' },
+    { level: 'warn', facts: { ...facts, attempt: 3 }, message: 'an attempt failed; its job has failed' },
   ])
 })

@@ -1,6 +1,6 @@
 import { defineJob } from 'holdfast'
-import { makeHttpMeter } from '#holdfast/engine/http-meter'
-import { type MetricName, metricTable } from '#holdfast/engine/metric-table'
+import { makeHttpMeter } from '#holdfast/metrics/http-metrics'
+import { type MetricName, metricTable } from '#holdfast/metrics/metric-table'
 import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { expect, gate, test, until } from './fixtures.ts'
 import { makeWire } from './wire.ts'
@@ -60,7 +60,7 @@ test('the database is asked for queues, sessions, groups and deliveries when som
   query,
 }) => {
   await given.queued({ queue: 'slow' })
-  await query(`update holdfast.live_job set run_at = now() - interval '1 h'`)
+  await query(`update holdfast.ready set run_at = now() - interval '1 h'`)
   await given.queued({ queue: 'slow', delayMs: 60_000 })
   await given.running({ queue: 'busy' })
   const reading = await hf.events.subscribe('mailer', {}, () => {})
@@ -75,7 +75,7 @@ test('the database is asked for queues, sessions, groups and deliveries when som
   expect(text).toMatch(/^holdfast_deliveries_pending 0$/m)
   await reading.stop()
   await hf.events.forget('mailer')
-  await query('delete from holdfast.live_job')
+  await query('delete from holdfast.ready')
   const later = await hf.metrics()
   expect(later).not.toContain('group="mailer"')
   expect(later).not.toContain('queue="slow"')
@@ -186,13 +186,13 @@ test('an orphan that cannot be moved is counted, and its age grows until it can'
   await query(`
     create function holdfast.refuse_poison() returns trigger language plpgsql as $$
     begin raise exception 'poison'; end $$;
-    create trigger poison before delete on holdfast.live_job for each row execute function holdfast.refuse_poison()`)
+    create trigger poison before delete on holdfast.lease for each row execute function holdfast.refuse_poison()`)
   const hf = await open(swift)
   await hf.reap()
   const told = async (name: MetricName) => metricIn(await hf.metrics(), name)
   await until(async () => (await told('holdfast_orphan_failures_total')) > 1, 'the failures are counted')
   expect(await told('holdfast_oldest_orphan_seconds')).toBeGreaterThan(3_500)
-  await query('drop trigger poison on holdfast.live_job')
+  await query('drop trigger poison on holdfast.lease')
   await until(async () => (await hf.get(bad.id))?.state === 'failed', 'it is quarantined')
   await until(async () => (await told('holdfast_oldest_orphan_seconds')) === 0, 'no orphan is left')
   expect(await told('holdfast_quarantines_total')).toBe(1)

@@ -12,7 +12,7 @@ test('an optional stage that spends its crash budget leaves the job partial, wit
   const worker = await startMember({ url, supervisor: 'the boss', kinds: ['refined'], settings: swift })
   await until(() => worker.started().length === 1, 'the optional stage runs')
   worker.order({ open: 'kill' })
-  await worker.ended
+  await worker.exited
   await hf.reclaim({ supervisor: 'the boss', pid: worker.pid })
   await until(async () => (await hf.get(handle.id))?.finishedAt, 'the job ends')
   expect(await hf.get(handle.id)).toMatchObject({ state: 'partial', crashes: 1, error: { code: 'quarantined' } })

@@ -30,7 +30,7 @@ const misspelt: [call: string, ask: (hf: Loose) => unknown, says: string][] = [
   ],
   ['cancel', (hf) => hf.cancel?.(id, { why: 'x' }), 'cancel has no option "why"; it takes reason, by, tenant.'],
   ['redo', (hf) => hf.redo?.(id, { form: 'start' }), 'redo has no option "form"; did you mean from?'],
-  ['mend', (hf) => hf.mend?.(id, { dryrun: true }), 'mend has no option "dryrun"; did you mean dryRun?'],
+  ['repair', (hf) => hf.repair?.(id, { dryrun: true }), 'repair has no option "dryrun"; did you mean dryRun?'],
   ['list', (hf) => hf.list?.({ states: 'failed' }), 'list has no option "states"; did you mean state?'],
   ['page', (hf) => hf.page?.({ que: 'a' }), 'page has no option "que"; did you mean queue?'],
   ['work', (hf) => hf.work?.({ concurency: 5 }), 'work has no option "concurency"; did you mean concurrency?'],
@@ -93,6 +93,6 @@ test('connect, result and watch refuse options that they do not take', async ({ 
 
 test('runAt and delayMs together are refused in a sentence', async ({ hf }) => {
   await expect(hf.submit(mail, null, { runAt: new Date(), delayMs: 5 })).rejects.toMatchObject({
-    message: 'Give either runAt or delayMs, not both.',
+    message: 'Pass either runAt or delayMs, not both.',
   })
 })

@@ -4,12 +4,12 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { boundOf } from '#holdfast/reaper/bound'
-import { duties, type Orphan } from '#holdfast/reaper/duties'
+import { duties, ownerDuties } from '#holdfast/reaper/duties'
+import type { Orphan } from '#holdfast/reaper/duty'
 import { orphans } from '#holdfast/reaper/orphans'
-import { ownerDuties } from '#holdfast/reaper/owner-duties'
+import { boundOf } from '#holdfast/reaper/recovery-bound'
 import { claimJobs } from '#holdfast/worker/claim.sql'
-import { rowsOf } from '#holdfast/worker/lot'
+import { rowsOf } from '#holdfast/worker/claim-batch'
 import { closeSession } from '#holdfast/worker/session.sql'
 import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { sweepOf } from './crash/sweep.ts'
@@ -20,9 +20,9 @@ import { expect, test, until } from './fixtures.ts'
 test('a job whose wake-up was lost is claimed by the next poll', async ({ url, query, hf }) => {
   // no session ever says that it wants to be woken, so nobody is
   await query(`
-    create function holdfast.deafen() returns trigger language plpgsql as $$
+    create function holdfast.want_no_wake() returns trigger language plpgsql as $$
     begin new.wants_wake = false; return new; end $$;
-    create trigger deafen before update on holdfast.session for each row execute function holdfast.deafen()`)
+    create trigger want_no_wake before update on holdfast.session for each row execute function holdfast.want_no_wake()`)
   await startMember({ url, settings: swift }).then((worker) => worker.order({ open: 'all' }))
   const submitter = await startMember({ url, role: 'client' })
   submitter.order({ submit: { kind: 'hold' } })
@@ -188,11 +188,11 @@ test('a handler that blocks its process past its deadline loses the job', async 
   expect(await hf.get(id)).toMatchObject({ attempt: 2, crashes: 1, failures: 0 })
 })
 
-test('a settle whose connection breaks is tried again until it is answered', async ({ url, hf, pool, query }) => {
+test('a settle whose connection breaks is retried until it is answered', async ({ url, hf, pool, query }) => {
   await query(`
     create function holdfast.wait_for_test() returns trigger language plpgsql as $$
     begin perform pg_advisory_xact_lock(4711); return new; end $$;
-    create trigger wait_for_test before insert on holdfast.finished_job for each row execute function holdfast.wait_for_test()`)
+    create trigger wait_for_test before insert on holdfast.outcome for each row execute function holdfast.wait_for_test()`)
   const holder = await pool.connect()
   await holder.query('select pg_advisory_lock(4711)')
   const worker = await startMember({ url, settings: swift })
@@ -219,11 +219,11 @@ test('a settle whose connection breaks is tried again until it is answered', asy
 
 test('a cancelled job stops executing although its wake-up was lost', async ({ url, hf }) => {
   // a worker behind a transaction pooler hears no NOTIFY at all
-  const deaf = await startMember({ url, settings: { ...swift, pooled: true } })
+  const worker = await startMember({ url, settings: { ...swift, pooled: true } })
   const { id } = await hf.submit(kinds.hold, null)
-  await deaf.heard('the job runs', (line) => line.started !== undefined)
+  await worker.heard('the job runs', (line) => line.started !== undefined)
   await hf.cancel(id)
-  expect(await deaf.heard('its handler is aborted', (line) => line.aborted !== undefined)).toMatchObject({
+  expect(await worker.heard('its handler is aborted', (line) => line.aborted !== undefined)).toMatchObject({
     aborted: { id, reason: 'cancelled' },
   })
   expect(await hf.get(id)).toMatchObject({ state: 'cancelled', attempt: 1 })
@@ -244,11 +244,11 @@ test('a job of an unknown kind is left alone and reported', async ({ url, open }
   await first.kill('SIGKILL')
   await hf.reclaim({ supervisor: 'the test', pid: first.pid })
   const stranger = await startMember({ url, kinds: ['flaky'], settings: swift })
-  await stranger.heard('a worker leads that does not know the kind', (line) => line.log === 'leads')
+  await stranger.heard('a worker leads that does not know the kind', (line) => line.log === 'became leader')
   expect(
     await stranger.heard(
       'the kind is reported',
-      (line) => line.log === 'jobs wait for a kind that no living worker knows',
+      (line) => line.log === 'jobs are waiting for a kind that no running worker handles',
     ),
   ).toMatchObject({ queue: 'default', kind: 'hold' })
   expect(await stranger.metrics()).toMatch(/^holdfast_stranded_kinds 1$/m)

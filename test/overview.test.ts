@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { defineJob } from 'holdfast'
-import { ladder } from '#holdfast/reaper/bound'
+import { defineJob, type ListOptions } from 'holdfast'
+import { ladder } from '#holdfast/reaper/recovery-bound'
 import { recordRefusals } from '#holdfast/settle/settle.sql'
 import { swift } from './crash/member.ts'
 import { expect, gate, test, until } from './fixtures.ts'
+import { makeWait, queuedCrowd } from './places.ts'
+import { makeWire } from './wire.ts'
 
 const nobody = '01890a5d-ac96-774b-bcce-b302099a8057'
 
@@ -37,9 +39,8 @@ test('a queue tells what is due, scheduled, running and waiting in it, and who s
   await given.queued({ queue: 'mixed', delayMs: 60_000 })
   await given.running({ queue: 'mixed', kind: 'third', tenant: 'acme' })
   const waiting = await given.queued({ queue: 'mixed' })
-  await query(`alter table holdfast.live_job disable trigger legal_moves`)
-  await query(`update holdfast.live_job set state = 'waiting' where id = $1`, [waiting.id])
-  await query(`update holdfast.live_job set run_at = run_at - interval '1 h' where kind = 'other'`)
+  await makeWait(query, waiting.id)
+  await query(`update holdfast.ready set run_at = run_at - interval '1 h' where kind = 'other'`)
   await hf.pauseQueue('mixed')
   await hf.pauseQueue('idle')
   await hf.resumeQueue('idle')
@@ -87,10 +88,14 @@ test('a queue that only another tenant uses is not shown to a tenant', async ({ 
 })
 
 test('a queue with more jobs than are counted says so', async ({ hf, query }) => {
-  await query(`
-    insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant)
-    select gen_random_uuid(), now() - n % 1000 * interval '1 ms', now(), 3, 2, 'queued', 'bulk-' || n % 2, 'bulk', 'default'
-    from generate_series(1, 120000) as n`)
+  await query(
+    queuedCrowd({
+      count: 120_000,
+      kind: `'bulk-' || n % 2`,
+      queue: `'bulk'`,
+      runAt: `now() - n % 1000 * interval '1 ms'`,
+    }),
+  )
   const startedMs = performance.now()
   const [bulk] = await hf.queues()
   console.log(`120,000 jobs counted in ${Math.round(performance.now() - startedMs)} ms`)
@@ -199,25 +204,48 @@ test('jobs are listed by the time of their submit', async ({ hf, given, query })
     await expect(hf.list(options as never)).rejects.toMatchObject({ code: 'option_invalid' })
 })
 
+test('a list of what is rare looks further in bounded steps, and one of running jobs looks at nothing else', async ({
+  url,
+  open,
+  given,
+  query,
+}) => {
+  const wire = await makeWire(url)
+  const hf = await open({ url: wire.url })
+  const rare = await hf.submit(defineJob('rare', { run: () => null }), null)
+  const { id: running } = await given.running()
+  await query(queuedCrowd({ count: 20_000, id: `('ffffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid` }))
+  const asked = async (options: ListOptions) => {
+    const from = wire.statements.length
+    const ids = (await hf.list(options)).map(({ id }) => id)
+    return { ids, statements: wire.statements.slice(from).filter((name) => name.includes('.page')) }
+  }
+  const { ids, statements } = await asked({ kind: 'rare', limit: 5 })
+  expect(ids).toEqual([rare.id])
+  const looks = statements.filter((name) => name === 'job.page_live')
+  expect(looks.length).toBeGreaterThan(3)
+  expect(await asked({ state: 'running' })).toEqual({ ids: [running], statements: ['job.page_running'] })
+})
+
 test('a pulse counts what was submitted, finished and failed since the one before', async ({ hf, given, query }) => {
   await given.finished()
-  const before = await hf.pulse()
+  const before = await hf.throughput()
   expect(before).toMatchObject({ submitted: 0, finished: 0, failed: 0 })
   await given.finished('succeeded')
   await given.finished('partial')
   await given.finished('failed')
   await given.finished('cancelled')
   await given.queued()
-  const after = await hf.pulse(before)
+  const after = await hf.throughput(before)
   expect(after).toMatchObject({ submitted: 5, finished: 2, failed: 1 })
-  expect(await hf.pulse(after)).toMatchObject({ seq: after.seq, submitted: 0, finished: 0, failed: 0 })
+  expect(await hf.throughput(after)).toMatchObject({ seq: after.seq, submitted: 0, finished: 0, failed: 0 })
   await query(`
-    insert into holdfast.event (type, state, job_id, kind, tenant)
+    insert into holdfast.event_log (type, state, job_id, kind, tenant)
     select 'job.submitted', 'queued', gen_random_uuid(), 'sample', 'default' from generate_series(1, 70000)`)
   // more than are looked at: taken for all of the same kind
-  expect((await hf.pulse(after)).submitted).toBe(70_000)
-  await expect(hf.pulse({ seq: -1 } as never)).rejects.toMatchObject({ code: 'option_invalid' })
-  await expect(hf.pulse(7 as never)).rejects.toMatchObject({ code: 'option_invalid' })
+  expect((await hf.throughput(after)).submitted).toBe(70_000)
+  await expect(hf.throughput({ seq: -1 } as never)).rejects.toMatchObject({ code: 'option_invalid' })
+  await expect(hf.throughput(7 as never)).rejects.toMatchObject({ code: 'option_invalid' })
 })
 
 test('the backlog of webhooks counts what is to be sent and what was given up', async ({ hf, query }) => {
@@ -238,7 +266,7 @@ test('the backlog of webhooks counts what is to be sent and what was given up', 
 
 test('of revivals and refusals the last twenty are told, the latest first', async ({ hf, query }) => {
   await query(
-    `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
+    `insert into holdfast.event_log (type, job_id, kind, tenant, attempt, stage)
     select case when n % 2 = 0 then 'job.revived' else 'job.submitted' end, $1, 'sample', 'default', n, 0
     from generate_series(1, 100) as n`,
     [randomUUID()],

@@ -345,7 +345,7 @@ test('however many leaders heal a drained barrier at once, it fires once', async
     await drain(query, `d${n}`, 2)
   }
   const sweeps = await Promise.all([1, 2, 3, 4].map(() => sweepOwned(store)))
-  expect(sweeps.flatMap(({ troubles, failed }) => [...troubles, ...failed])).toEqual([])
+  expect(sweeps.flatMap(({ problems, failed }) => [...problems, ...failed])).toEqual([])
   await sweepOwned(store)
   expect(await firings(query)).toBe(20)
 })
@@ -365,7 +365,7 @@ test('a continuation that is there already is not submitted a second time', asyn
   expect(await firings(query)).toBe(1)
 })
 
-test('a negative count of parts is counted anew by the ledger', async ({ hf, query, store }) => {
+test('a negative count of parts is recounted from the ledger', async ({ hf, query, store }) => {
   await hf.barrier.open({ id: 'negative', ...plain })
   await hf.barrier.arrive('negative', 'a')
   await query('update holdfast.owned_barrier set arrived = -3')
@@ -378,7 +378,7 @@ test('a negative count of parts is counted anew by the ledger', async ({ hf, que
   expect(await hf.barrier.get('negative')).toMatchObject({ arrived: 2, isComplete: true })
 })
 
-test('a count of parts that drifted is counted anew by the ledger', async ({ hf, query, store }) => {
+test('a count of parts that drifted is recounted from the ledger', async ({ hf, query, store }) => {
   await hf.barrier.open({ ...plain, id: 'drift', parts: 9 })
   await hf.barrier.arrive('drift', 0)
   await query(
@@ -413,10 +413,10 @@ test('expiry with work left, with all work done, and with a negative count are t
   const { healed, failed } = await sweepOwned(store)
   expect(failed).toEqual([])
   expect(Object.fromEntries(healed.map(({ barrier, message }) => [barrier, message]))).toEqual({
-    left: 'expired with work left: 1 of 2 parts have not arrived; it has no owner to tell, so it was closed',
+    left: 'expired with missing parts: 1 of 2 parts have not arrived; it has no owner to notify, so it was closed',
     done: 'all parts had arrived, past its expiry, but the continuation had never fired; fired',
     negative: expect.stringMatching(
-      /^its count of arrived parts was negative \(-1\).*; counted anew by the ledger, and the/,
+      /^its count of arrived parts was negative \(-1\).*; recounted from the ledger, and the/,
     ),
   })
   expect(await hf.barrier.get('left')).toMatchObject({ status: 'expired' })
@@ -430,7 +430,7 @@ test('a barrier that has not expired is never touched', async ({ hf, query, stor
   await hf.barrier.arrive('fresh', 'a')
   const rows = () => query('select * from holdfast.owned_barrier order by id')
   const before = await rows()
-  expect(await sweepOwned(store)).toMatchObject({ healed: [], failed: [], skipped: [], troubles: [] })
+  expect(await sweepOwned(store)).toMatchObject({ healed: [], failed: [], skipped: [], problems: [] })
   expect(await rows()).toEqual(before)
 })
 
@@ -492,9 +492,7 @@ test('an audit finds a count that is off, a firing too many or too few, and a dr
   for (const id of ['count', 'unfired']) await hf.barrier.arrive(id, 0)
   expect(await found()).toEqual([])
   await query(`update holdfast.owned_barrier set arrived = 7 where id = 'count'`)
-  await query(
-    `delete from holdfast.event where job_id = (select job_id from holdfast.owned_barrier where id = 'unfired')`,
-  )
+  await query(`delete from holdfast.job where id = (select job_id from holdfast.owned_barrier where id = 'unfired')`)
   await drain(query, 'drained', 1)
   await query(`update holdfast.owned_barrier set moved_at = now() - interval '1 h'`)
   expect(await found()).toEqual(

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { type ConnectOptions, type Holdfast, httpOwner, type Owner } from 'holdfast'
 import { onTestFinished } from 'vitest'
 import { markFailed, readStatus } from '#holdfast/barrier/owner'
-import { type Asking, ownerDuties } from '#holdfast/reaper/owner-duties'
+import { ownerDuties } from '#holdfast/reaper/duties'
+import type { Asking } from '#holdfast/reaper/duties/owned-barriers/ask-owner'
 import { swift } from './crash/member.ts'
 import { test as base, expect, gate, until } from './fixtures.ts'
 import { drain, expire, firings, plain, sweepOwned } from './owned.ts'
@@ -71,13 +72,13 @@ test('an execution whose barrier expired with work left is marked failed by its 
   const { healed, sweep } = await ask(owner)
   expect(owner.reads).toEqual([['exec-run', 'acme']])
   expect(owner.marks).toEqual([
-    ['exec-run', 'acme', 'The barrier run expired with work left: 1 of 2 parts have not arrived.'],
+    ['exec-run', 'acme', 'The barrier run expired with missing parts: 1 of 2 parts have not arrived.'],
   ])
   expect(healed).toEqual([
     {
       barrier: 'run',
       orphan: 'owned-expired',
-      message: 'expired with work left: 1 of 2 parts have not arrived; its execution was marked failed',
+      message: 'expired with missing parts: 1 of 2 parts have not arrived; its execution was marked failed',
     },
   ])
   expect(sweep).toMatchObject({ recovered: 1, failed: 0, isSystemic: false })
@@ -288,7 +289,7 @@ test('a mark whose answer was lost is known by the next read', async ({ hf, quer
   expect(await hf.barrier.get('run')).toBe(null)
 })
 
-test('a barrier that is armed again between the read and the mark is not marked', async ({ hf, ask, expired }) => {
+test('a barrier that is re-armed between the read and the mark is not marked', async ({ hf, ask, expired }) => {
   await expired()
   const owner = ownerThat(async () => {
     expect((await rearm(hf)).status).toBe('armed')
@@ -430,7 +431,7 @@ test('an expired barrier without a tenant is kept, and an error is logged', asyn
   const owner = ownerThat(() => expect.unreachable('nobody may be asked'))
   const hf = await open({ ...swift, log, owners: { ext: owner } })
   await hf.reap()
-  const line = await until(() => told.find(({ message }) => message === 'an orphan could not be moved'), 'the error')
+  const line = await until(() => told.find(({ message }) => message === 'could not recover an orphan'), 'the error')
   expect(line).toMatchObject({
     level: 'error',
     facts: { barrier: 'run', orphan: 'owned-tenant-missing', reason: expect.stringContaining('has no tenant') },
@@ -445,7 +446,7 @@ test('an expired barrier whose owner nobody knows is kept and reported', async (
   const { log, told } = listening()
   const hf = await open({ ...swift, log, owners: { other: ownerThat(() => expect.unreachable('not its own')) } })
   await hf.reap()
-  const line = await until(() => told.find(({ message }) => message === 'an orphan could not be moved'), 'the error')
+  const line = await until(() => told.find(({ message }) => message === 'could not recover an orphan'), 'the error')
   expect(line).toMatchObject({
     facts: { barrier: 'run', orphan: 'owner-unknown', reason: expect.stringContaining('"ext"') },
   })
@@ -527,7 +528,7 @@ test('a sweep of which all owners fail is systemic, and one that skips everythin
   const reaping = await first.reap()
   await until(() => unsure.reads.length > 0, 'the owner is asked')
   await reaping.stop()
-  expect(quiet.told.map(({ message }) => message)).toEqual(['leads', 'leads no more'])
+  expect(quiet.told.map(({ message }) => message)).toEqual(['became leader', 'stepped down'])
   await query('update holdfast.owned_barrier set due_at = now()')
   const loud = listening()
   const second = await open({

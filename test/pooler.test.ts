@@ -44,6 +44,6 @@ test('migrations refuse a transaction pooler and say what to use', async ({ url 
   const pooler = await makePooler(url)
   await expect(migrate(pooler.url)).rejects.toMatchObject({
     code: 'database_unsupported',
-    message: expect.stringMatching(/transaction pooler.*the server itself/),
+    message: expect.stringMatching(/transaction pooler.*directly against the server/),
   })
 })

@@ -2,17 +2,18 @@ import { once } from 'node:events'
 import net from 'node:net'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
+import { isEncryptionRequest, type Message, makeMessageReader } from '#holdfast/prove/protocol'
+import { throughPort } from '#holdfast/prove/target'
 
-/** A transaction pooler: many clients over few backends, each for the length of one transaction. */
-export interface Pooler {
-  /** The same database, by way of the pooler. */
-  url: string
-  /** How many backends it holds. */
-  backends(): number
+interface PoolerOptions {
+  most?: number
+  /** Whether clients get the number of a real backend, so that nothing gives the pooler away when they connect. */
+  isDisguised?: boolean
 }
 
 interface Backend {
   socket: net.Socket
+  pid: number
   client: Client | undefined
 }
 
@@ -21,138 +22,145 @@ interface Client {
   backend: Backend | undefined
   /** What waits for a backend. */
   unsent: Buffer[]
-  /** Answers that are still to come before the backend can be free. */
+  /** How many responses are still to come before the backend can be free. */
   open: number
 }
 
-interface PoolerOptions {
-  most?: number
-  /** Whether clients are told the number of a real backend, so that nothing gives the pooler away at the start. */
-  isDisguised?: boolean
+const madeUpPid = 1_000_000_007
+
+/** Opens a transaction pooler in front of the server of that URL, until the test ends. Its URL leads to the same database. */
+export async function makePooler(
+  url: string,
+  { most = 4, isDisguised = false }: PoolerOptions = {},
+): Promise<{ url: string }> {
+  const pooler = new TransactionPooler(url, most)
+  onTestFinished(() => pooler.close())
+  await pooler.listen(isDisguised)
+  return { url: throughPort(url, pooler.port) }
 }
 
-/** Makes a pooler in front of the server of that URL; it goes with the test. */
-export async function makePooler(url: string, { most = 4, isDisguised = false }: PoolerOptions = {}): Promise<Pooler> {
-  const idle: Backend[] = []
-  const all = new Set<Backend>()
-  const sockets = new Set<net.Socket>()
-  const queue: Client[] = []
-  const names: number[] = []
-  let made = 0
+/** Many clients share a few backends, each for the duration of one transaction. */
+class TransactionPooler {
+  readonly #url: string
+  readonly #most: number
+  readonly #server = net.createServer((socket) => this.#accept(socket))
+  readonly #sockets = new Set<net.Socket>()
+  readonly #idle: Backend[] = []
+  readonly #queue: Client[] = []
+  #backends = 0
+  #announcedPid = madeUpPid
 
-  async function makeBackend(): Promise<Backend> {
-    made += 1
-    const client = new pg.Client(url)
-    await client.connect()
-    names.push((client as unknown as { processID: number }).processID)
-    const { stream } = (client as unknown as { connection: { stream: net.Socket } }).connection
-    // from here on the bytes are ours: the library has done nothing but open the door
-    stream.removeAllListeners('data').removeAllListeners('end').removeAllListeners('close')
-    const backend: Backend = { socket: stream, client: undefined }
-    const framesIn = frameReader(true)
-    stream.on('data', (data: Buffer) => {
-      for (const frame of framesIn(data)) hear(backend, frame)
+  constructor(url: string, most: number) {
+    this.#url = url
+    this.#most = most
+  }
+
+  async listen(isDisguised: boolean): Promise<void> {
+    if (isDisguised) {
+      const backend = await this.#openBackend()
+      this.#announcedPid = backend.pid
+      this.#idle.push(backend)
+    }
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+  }
+
+  get port(): number {
+    return (this.#server.address() as net.AddressInfo).port
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy()
+    this.#server.close()
+  }
+
+  #accept(socket: net.Socket): void {
+    this.#sockets.add(socket)
+    const client: Client = { socket, backend: undefined, unsent: [], open: 0 }
+    const read = makeMessageReader('client')
+    socket.on('error', () => {})
+    socket.on('close', () => this.#forget(client))
+    socket.on('data', (chunk: Buffer) => {
+      for (const message of read(chunk)) this.#receive(client, message)
     })
-    stream.on('error', () => {})
-    sockets.add(stream)
-    all.add(backend)
+  }
+
+  #forget(client: Client): void {
+    this.#sockets.delete(client.socket)
+    const index = this.#queue.indexOf(client)
+    if (index >= 0) this.#queue.splice(index, 1)
+    // a backend that a client left in the middle of a transaction cannot be used again
+    client.backend?.socket.destroy()
+  }
+
+  #receive(client: Client, { type, raw }: Message): void {
+    if (type === '') client.socket.write(isEncryptionRequest(raw) ? 'N' : greeting(this.#announcedPid))
+    else if (type === 'X') client.socket.end()
+    else this.#send(client, type, raw)
+  }
+
+  #send(client: Client, type: string, raw: Buffer): void {
+    if (type === 'Q' || type === 'S') client.open += 1
+    if (client.backend) client.backend.socket.write(raw)
+    // if something is unsent, it waits for a backend already
+    else if (client.unsent.push(raw) === 1) this.#find(client)
+  }
+
+  #find(client: Client): void {
+    const backend = this.#idle.pop()
+    if (backend) this.#assign(client, backend)
+    else if (this.#backends < this.#most)
+      void this.#openBackend().then((fresh) =>
+        client.socket.destroyed ? this.#free(fresh) : this.#assign(client, fresh),
+      )
+    else this.#queue.push(client)
+  }
+
+  async #openBackend(): Promise<Backend> {
+    this.#backends += 1
+    const client = new pg.Client(this.#url)
+    await client.connect()
+    const { processID: pid } = client as unknown as { processID: number }
+    const { stream: socket } = (client as unknown as { connection: { stream: net.Socket } }).connection
+    // the library has only connected; from here on the bytes are ours
+    socket.removeAllListeners('data').removeAllListeners('end').removeAllListeners('close')
+    const backend: Backend = { socket, pid, client: undefined }
+    const read = makeMessageReader('server')
+    socket.on('data', (chunk: Buffer) => {
+      for (const message of read(chunk)) this.#respond(backend, message)
+    })
+    socket.on('error', () => {})
+    this.#sockets.add(socket)
     return backend
   }
 
-  function hear(backend: Backend, frame: Buffer): void {
+  #respond(backend: Backend, { type, raw }: Message): void {
     const { client } = backend
-    if (!client) return // nobody to tell: this is how notifications are lost
-    client.socket.write(frame)
-    if (frame[0] !== 0x5a) return
+    if (!client) return // this is how notifications get lost
+    client.socket.write(raw)
+    if (type !== 'Z') return
     client.open -= 1
-    if (client.open > 0 || frame[5] !== 0x49) return
+    const isInTransaction = raw.toString('latin1', 5, 6) !== 'I'
+    if (client.open > 0 || isInTransaction) return
     client.backend = undefined
-    free(backend)
+    this.#free(backend)
   }
 
-  function free(backend: Backend): void {
+  #free(backend: Backend): void {
     backend.client = undefined
-    const next = queue.shift()
-    if (next) assign(next, backend)
-    else idle.push(backend)
+    const next = this.#queue.shift()
+    if (next) this.#assign(next, backend)
+    else this.#idle.push(backend)
   }
 
-  function assign(client: Client, backend: Backend): void {
+  #assign(client: Client, backend: Backend): void {
     backend.client = client
     client.backend = backend
-    for (const data of client.unsent.splice(0)) backend.socket.write(data)
-  }
-
-  function send(client: Client, frame: Buffer): void {
-    if (frame[0] === 0x51 || frame[0] === 0x53) client.open += 1
-    if (client.backend) client.backend.socket.write(frame)
-    // behind a first one it waits already
-    else if (client.unsent.push(frame) === 1) find(client)
-  }
-
-  function find(client: Client): void {
-    const backend = idle.pop()
-    if (backend) assign(client, backend)
-    else if (made < most)
-      void makeBackend().then((fresh) => (client.socket.destroyed ? free(fresh) : assign(client, fresh)))
-    else queue.push(client)
-  }
-
-  const server = net.createServer((socket) => {
-    sockets.add(socket)
-    const client: Client = { socket, backend: undefined, unsent: [], open: 0 }
-    const framesIn = frameReader(false)
-    socket.on('error', () => {})
-    socket.on('close', () => {
-      sockets.delete(socket)
-      const place = queue.indexOf(client)
-      if (place >= 0) queue.splice(place, 1)
-      // what a client left in the middle of a transaction cannot be used again
-      client.backend?.socket.destroy()
-    })
-    socket.on('data', (data: Buffer) => {
-      for (const frame of framesIn(data)) {
-        if (frame.length === 8 && frame.readInt32BE(4) === 80877103) socket.write('N')
-        else if (frame[0] === 0) socket.write(greeting(isDisguised ? (names[0] as number) : 1_000_000_007))
-        else if (frame[0] === 0x58) socket.end()
-        else send(client, frame)
-      }
-    })
-  })
-  if (isDisguised) idle.push(await makeBackend())
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const own = new URL(url)
-  own.host = `127.0.0.1:${(server.address() as net.AddressInfo).port}`
-  return { url: own.href, backends: () => all.size }
-}
-
-/** Cuts a stream into messages. The first ones of a client have no type: they begin with their length. */
-function frameReader(isServer: boolean): (data: Buffer) => Buffer[] {
-  let rest = Buffer.alloc(0)
-  let isStarted = isServer
-  return (data) => {
-    rest = Buffer.concat([rest, data])
-    const frames: Buffer[] = []
-    for (;;) {
-      const head = isStarted ? 1 : 0
-      if (rest.length < head + 4) return frames
-      const length = head + rest.readInt32BE(head)
-      if (rest.length < length) return frames
-      const frame = rest.subarray(0, length)
-      // a wish for encryption comes before the start itself
-      if (!isStarted && !(length === 8 && frame.readInt32BE(4) === 80877103)) isStarted = true
-      frames.push(frame)
-      rest = rest.subarray(length)
-    }
+    for (const raw of client.unsent.splice(0)) backend.socket.write(raw)
   }
 }
 
-/** What a client is told at its start: it is let in, what the server is like, its backend's number, and that it may ask. */
+/** What a server sends when a client connects: authenticated, its parameters, the number of the backend, and ready for queries. */
 function greeting(backend: number): Buffer {
   const message = (type: string, body: Buffer) => {
     const head = Buffer.alloc(5)

@@ -1,48 +1,48 @@
 import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
-import { targetOf } from '#holdfast/prove/dial'
-import type { Link, Verdict } from '#holdfast/prove/link'
 import { prove } from '#holdfast/prove/prove'
-import { openProxy, type Way } from '#holdfast/prove/proxy'
+import { type FaultProxy, openProxy } from '#holdfast/prove/proxy'
+import type { ProxyConnection, Verdict } from '#holdfast/prove/proxy-connection'
 import { holds, textOf } from '#holdfast/prove/report'
+import { targetOf, throughPort } from '#holdfast/prove/target'
 import { test as base, expect, gate, until } from './fixtures.ts'
 
-interface Through {
-  /** A way to the test's database whose watcher can be told what to do. */
-  way: Way & {
-    names: string[]
-    verdicts: Map<string, Verdict>
-    held: Promise<Link>
-    /** A connection through it. */
-    connect(): Promise<pg.Client>
-  }
+interface Proxied {
+  proxy: FaultProxy
+  /** The names of the statements that were sent, in order. */
+  names: string[]
+  /** Which statements to hold. */
+  verdicts: Map<string, Verdict>
+  /** The first statement that is held. */
+  held: { promise: Promise<ProxyConnection>; open(connection: ProxyConnection): void }
+  /** Connects to the test's database through the proxy. */
+  connectThrough: () => Promise<pg.Client>
 }
 
-const test = base.extend<Through>({
-  way: async ({ url, query }, use) => {
+const test = base.extend<Proxied>({
+  names: async ({ task: _task }, use) => use([]),
+  verdicts: async ({ task: _task }, use) => use(new Map()),
+  held: async ({ task: _task }, use) => use(gate<ProxyConnection>()),
+  proxy: async ({ url, query, names, verdicts, held }, use) => {
     await query('create table note (text text)')
-    const names: string[] = []
-    const verdicts = new Map<string, Verdict>()
-    const held = gate<Link>()
-    const way = await openProxy(() => targetOf(url), {
-      asked({ name }) {
+    const proxy = await openProxy(() => targetOf(url), {
+      sent({ name }) {
         names.push(name)
         return verdicts.get(name) ?? 'pass'
       },
-      held: (_, link) => held.open(link),
+      held: (_, connection) => held.open(connection),
     })
-    const through = new URL(url)
-    through.port = String(way.port)
-    const connect = async () => {
-      const client = new pg.Client(through.href)
+    await use(proxy)
+    await proxy.close()
+  },
+  connectThrough: async ({ url, proxy }, use) =>
+    use(async () => {
+      const client = new pg.Client(throughPort(url, proxy.port))
       client.on('error', () => {})
       await client.connect()
       onTestFinished(() => client.end().catch(() => {}))
       return client
-    }
-    await use({ ...way, names, verdicts, held: held.promise, connect })
-    await way.close()
-  },
+    }),
 })
 
 const write = (text: string) => ({
@@ -51,81 +51,94 @@ const write = (text: string) => ({
   values: [text],
 })
 
-test('a proxy sees every statement by its name, prepared, commented or bare', async ({ way, query }) => {
-  const client = await way.connect()
+test('a proxy sees every statement by its name, prepared, commented or bare', async ({
+  connectThrough,
+  names,
+  query,
+}) => {
+  const client = await connectThrough()
   await client.query(write('first'))
   await client.query(write('second'))
   await client.query('begin')
   await client.query('/* note.count */ select count(*) from note where text <> $1', [''])
   await client.query('commit')
-  expect(way.names).toEqual(['note.write', 'note.write', 'begin', 'note.count', 'commit'])
+  expect(names).toEqual(['note.write', 'note.write', 'begin', 'note.count', 'commit'])
   expect(await query('select * from note')).toHaveLength(2)
 })
 
-test('a proxy passes answers and parameters of many megabytes on unharmed', async ({ way }) => {
-  const client = await way.connect()
+test('a proxy passes answers and parameters of many megabytes on unharmed', async ({ connectThrough }) => {
+  const client = await connectThrough()
   const text = 'ä'.repeat(8 * 1024 * 1024)
   const { rows } = await client.query('select $1::text as text', [text])
   expect(rows[0].text === text).toBe(true)
 })
 
 test('a statement held before is unknown to the server, and stays so when its connection is cut', async ({
-  way,
+  connectThrough,
+  verdicts,
+  held,
   query,
 }) => {
-  const client = await way.connect()
-  way.verdicts.set('note.write', 'before')
+  const client = await connectThrough()
+  verdicts.set('note.write', 'before')
   const answer = client.query(write('never')).catch((error) => error)
-  const link = await way.held
-  link.cut()
+  const connection = await held.promise
+  connection.cut()
   expect(await answer).toBeInstanceOf(Error)
   expect(await query('select * from note')).toEqual([])
 })
 
-test('a statement held after is committed although nobody has heard of it', async ({ way, query }) => {
-  const client = await way.connect()
-  way.verdicts.set('note.write', 'after')
+test('a statement held after is committed although nobody has heard of it', async ({
+  connectThrough,
+  verdicts,
+  held,
+  query,
+}) => {
+  const client = await connectThrough()
+  verdicts.set('note.write', 'after')
   const answer = client.query(write('unheard')).catch((error) => error)
-  const link = await way.held
+  const connection = await held.promise
   expect(await query('select * from note')).toEqual([{ text: 'unheard' }])
-  link.cut()
+  connection.cut()
   expect(await answer).toBeInstanceOf(Error)
 })
 
-test('a held answer goes on when it is released', async ({ way }) => {
-  const client = await way.connect()
-  way.verdicts.set('note.write', 'after')
+test('a held answer goes on when it is released', async ({ connectThrough, verdicts, held }) => {
+  const client = await connectThrough()
+  verdicts.set('note.write', 'after')
   const answer = client.query(write('late'))
-  const link = await way.held
-  link.release()
+  const connection = await held.promise
+  connection.release()
   expect((await answer).rowCount).toBe(1)
 })
 
 test('what a client sent into a stalled network arrives later, although the client has given up', async ({
-  way,
+  proxy,
+  connectThrough,
+  names,
   query,
 }) => {
-  const client = await way.connect()
-  way.stall()
+  const client = await connectThrough()
+  proxy.stall()
   const answer = client.query(write('zombie')).catch((error) => error)
-  await until(() => way.names.includes('note.write'))
+  await until(() => names.includes('note.write'))
   void client.end()
   expect(await query('select * from note')).toEqual([])
-  way.unstall()
+  proxy.unstall()
   await until(async () => (await query('select * from note')).length === 1)
   await answer
 })
 
-test('a listener behind a black hole hears nothing and notices nothing', async ({ way, query }) => {
-  const deaf = await way.connect()
+test('a listener behind a black hole hears nothing and notices nothing', async ({ proxy, connectThrough, query }) => {
+  const listener = await connectThrough()
   const heard: string[] = []
-  deaf.on('notification', ({ payload = '' }) => heard.push(payload)).on('end', () => heard.push('end'))
-  await deaf.query('listen news')
+  listener.on('notification', ({ payload = '' }) => heard.push(payload)).on('end', () => heard.push('end'))
+  await listener.query('listen news')
   await query(`notify news, 'before'`)
   await until(() => heard.length === 1)
-  way.deafen()
+  proxy.discardNotifications()
   await query(`notify news, 'after'`)
-  const other = await way.connect()
+  const other = await connectThrough()
   const told = gate()
   other.on('notification', () => told.open())
   await other.query('listen news')

@@ -1,8 +1,8 @@
 import { migrate } from 'holdfast'
 import { readConfig } from '#holdfast/config/config'
-import { boundOf, ladder } from '#holdfast/reaper/bound'
-import { startEmbedded } from '#holdfast/store/embedded/embedded'
-import { sessionLockClass } from '#holdfast/store/locks'
+import { startEmbedded } from '#holdfast/embedded/embedded'
+import { sessionLockClass } from '#holdfast/postgres/locks'
+import { boundOf, ladder } from '#holdfast/reaper/recovery-bound'
 import { memberKinds as kinds, startMember, swift } from './crash/member.ts'
 import { newFolder, pidsOf, query as queryOnce, stopLater } from './embedded/given.ts'
 import { expect, test, until } from './fixtures.ts'
@@ -208,7 +208,7 @@ test('after a restart of Postgres no living session is taken for dead', { timeou
   process.kill(postgres, 'SIGKILL')
   await until(() => queryOnce(url, 'select 1').catch(() => false), 'the server is back', 30_000)
   const reaper = await startMember({ url, role: 'reap', settings })
-  await reaper.heard('a reaper leads on the new server', (line) => line.log === 'leads')
+  await reaper.heard('a reaper leads on the new server', (line) => line.log === 'became leader')
   const silent = `select extract(epoch from now() - heartbeat_at) * 1000 > 3 * ${swift.lostAfterMs} as is_long, ended_at,
     locked_on < pg_postmaster_start_time() as is_other from holdfast.session`
   await until(async () => (await queryOnce(url, silent))[0]?.is_long === true, 'the worker has been silent for long')
@@ -219,10 +219,11 @@ test('after a restart of Postgres no living session is taken for dead', { timeou
   await worker.kill('SIGCONT')
   for (const name of ['all', 'late']) worker.order({ open: name })
   await until(
-    async () => (await queryOnce(url, `select state from holdfast.job where id = '${id}'`))[0]?.state === 'succeeded',
+    async () =>
+      (await queryOnce(url, `select state from holdfast.job_status where id = '${id}'`))[0]?.state === 'succeeded',
     'the job ends',
   )
-  expect(await queryOnce(url, `select attempt, crashes from holdfast.job where id = '${id}'`)).toEqual([
+  expect(await queryOnce(url, `select attempt, crashes from holdfast.job_status where id = '${id}'`)).toEqual([
     { attempt: 1, crashes: 0 },
   ])
 })

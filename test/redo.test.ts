@@ -18,15 +18,21 @@ test('an attempt from before a redo cannot settle the job', async ({ given, hf, 
   await hf.redo(mine.id)
   const [row] = await given.claim({ sessionId: await given.session(), queue: mine.queue })
   expect(row?.attempt).toBe(mine.attempt + 1)
-  expect(await query('select attempt, state from holdfast.live_job')).toEqual([{ attempt: 2, state: 'running' }])
+  expect(await query('select attempt, state from holdfast.job_status where finished_at is null')).toEqual([
+    { attempt: 2, state: 'running' },
+  ])
 })
 
 test('of many who redo one job at once, one wins', async ({ given, hf, query }) => {
   const { id } = await given.finished('cancelled')
   const answers = await Promise.allSettled(Array.from({ length: 10 }, () => hf.redo(id)))
   expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-  expect(await query(`select count(*)::int as n from holdfast.live_job`)).toEqual([{ n: 1 }])
-  expect(await query(`select count(*)::int as n from holdfast.finished_job`)).toEqual([{ n: 0 }])
+  expect(await query(`select count(*)::int as n from holdfast.job_status where finished_at is null`)).toEqual([
+    { n: 1 },
+  ])
+  expect(await query(`select count(*)::int as n from holdfast.job_status where finished_at is not null`)).toEqual([
+    { n: 0 },
+  ])
 })
 
 const runs: string[] = []

@@ -4,7 +4,7 @@ import { expect, test, until } from './fixtures.ts'
 type Query = <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
 
 /** Makes the database refuse what a stranger's trigger speaks against; answers how to remove it. */
-async function refuse(query: Query, when: string, on: string, table = 'finished_job'): Promise<() => Promise<unknown>> {
+async function refuse(query: Query, when: string, on: string, table = 'outcome'): Promise<() => Promise<unknown>> {
   await query(`create function refused() returns trigger language plpgsql as $$
     begin
       if ${when} then raise exception 'planted'; end if;
@@ -13,6 +13,8 @@ async function refuse(query: Query, when: string, on: string, table = 'finished_
   await query(`create trigger refused before ${on} on holdfast.${table} for each row execute function refused()`)
   return () => query(`drop trigger refused on holdfast.${table}`)
 }
+
+const isBad = `(select kind from holdfast.job where id = new.job_id) = 'bad'`
 
 /** Two kinds that note their runs. */
 function kinds() {
@@ -41,7 +43,7 @@ test('an outcome that the database refuses fails with the reason, is counted, an
   query,
 }) => {
   const { runs, bad, good } = kinds()
-  await refuse(query, `new.kind = 'bad' and new.state = 'succeeded'`, 'insert')
+  await refuse(query, `${isBad} and new.state = 'succeeded'`, 'insert')
   const hf = await open({ jobs: [bad, good] })
   await hf.work()
   const { id } = await hf.submit(bad, null)
@@ -56,12 +58,12 @@ test('an outcome that the database refuses fails with the reason, is counted, an
   expect(runs.filter((kind) => kind === 'bad')).toHaveLength(1)
 })
 
-test('a job whose every ending is refused waits with its outcome, is not run again, and ends when the database lets it', async ({
+test('a job whose every outcome is rejected is parked, does not run again, and ends when the database accepts its outcome', async ({
   open,
   query,
 }) => {
   const { runs, bad, good } = kinds()
-  const allow = await refuse(query, `new.kind = 'bad'`, 'insert')
+  const allow = await refuse(query, isBad, 'insert')
   const hf = await open({ jobs: [bad, good], heartbeatMs: 100 })
   await hf.work()
   const { id } = await hf.submit(bad, null)
@@ -74,7 +76,7 @@ test('a job whose every ending is refused waits with its outcome, is not run aga
     verdict: { code: 'outcome-refused', sentence: expect.stringContaining('planted') },
     repair: { name: 'settle-parked' },
   })
-  await expect(hf.mend(id)).rejects.toThrow('planted')
+  await expect(hf.repair(id)).rejects.toThrow('planted')
   expect(await hf.get(id)).toMatchObject({ state: 'queued', attempt: 1, failures: 1 })
   await query(`update holdfast.parked_outcome set parked_at = now() - interval '1 h'`)
   const { violations } = (await hf.audit()) as unknown as { violations: { invariant: string; subject: string }[] }
@@ -90,14 +92,14 @@ test('a job whose every ending is refused waits with its outcome, is not run aga
 
 test('a repair writes a parked outcome at once', async ({ open, query }) => {
   const { bad } = kinds()
-  const allow = await refuse(query, `new.kind = 'bad'`, 'insert')
+  const allow = await refuse(query, isBad, 'insert')
   const hf = await open({ jobs: [bad] })
   const working = await hf.work()
   const { id } = await hf.submit(bad, null)
   await until(async () => (await query('select from holdfast.parked_outcome')).length === 1, 'it is parked')
   await working.stop()
   await allow()
-  expect(await hf.mend(id)).toMatchObject({ repair: 'settle-parked', isApplied: true, why: { state: 'succeeded' } })
+  expect(await hf.repair(id)).toMatchObject({ repair: 'settle-parked', isApplied: true, why: { state: 'succeeded' } })
   expect((await hf.timeline(id)).map(({ type }) => type)).toEqual(['job.submitted', 'job.parked', 'job.finished'])
 })
 
@@ -111,11 +113,18 @@ test('an ending takes the place of a twin that half a restore left among the fin
   const hf = await open({ jobs: [bad] })
   const { id } = await hf.submit(bad, null)
   const twin = await given.finished('failed')
-  await query('update holdfast.finished_job set id = $1 where id = $2', [id, twin.id])
+  await query('alter table holdfast.outcome disable trigger outcome_stands')
+  await query('update holdfast.outcome set job_id = $1 where job_id = $2', [id, twin.id])
+  await query('delete from holdfast.job where id = $1', [twin.id])
+  await query('alter table holdfast.outcome enable trigger outcome_stands')
   await hf.work()
-  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'the live one has ended')
-  expect(await hf.get(id)).toMatchObject({ state: 'succeeded', outputs: { run: 'bad' } })
-  expect(await query('select from holdfast.finished_job')).toHaveLength(1)
+  await until(
+    async () => (await query('select from holdfast.ready union all select from holdfast.lease')).length === 0,
+    'the live one has ended',
+  )
+  expect(await hf.get(id)).toMatchObject({ state: 'succeeded', outputs: { run: 'bad' }, failures: 0 })
+  expect((await hf.timeline(id)).map(({ type }) => type)).toEqual(['job.submitted', 'job.finished'])
+  expect(await query('select from holdfast.job_status where finished_at is not null')).toHaveLength(1)
   await store.close()
 })
 
@@ -125,7 +134,7 @@ test('a job that the database lets nobody change stays with its worker, runs onc
 }) => {
   const { runs, bad, good } = kinds()
   const hf = await open({ jobs: [bad, good], heartbeatMs: 100 })
-  const allow = await refuse(query, `old.kind = 'bad' and old.state = 'running'`, 'update or delete', 'live_job')
+  const allow = await refuse(query, `old.kind = 'bad'`, 'update or delete', 'lease')
   await hf.work()
   const { id } = await hf.submit(bad, null)
   await until(() => runs.includes('bad'), 'it runs')
@@ -133,7 +142,26 @@ test('a job that the database lets nobody change stays with its worker, runs onc
   await goodOnesEnd(hf, good)
   expect(await hf.get(id)).toMatchObject({ state: 'running', attempt: 1 })
   await allow()
-  await until(async () => (await query('select from holdfast.live_job')).length === 0, 'it has ended', 60_000)
+  await until(
+    async () => (await query('select from holdfast.job_status where finished_at is null')).length === 0,
+    'it has ended',
+    60_000,
+  )
   expect(await hf.get(id)).toMatchObject({ state: 'succeeded' })
   expect(runs.filter((kind) => kind === 'bad')).toHaveLength(1)
 }, 90_000)
+
+test('a worker stops although the database lets nobody change one of its jobs, and does not fail that job', async ({
+  open,
+  query,
+}) => {
+  const { runs, bad } = kinds()
+  await refuse(query, `old.kind = 'bad'`, 'update or delete', 'lease')
+  const quickly = { leaseMs: 1_500, lostAfterMs: 1_000, heartbeatMs: 100, abortMarginMs: 100, leaderLeaseMs: 600 }
+  const hf = await open({ jobs: [bad], ...quickly, drainMs: 0 })
+  const working = await hf.work()
+  const { id } = await hf.submit(bad, null)
+  await until(() => runs.length === 1, 'it has run')
+  await working.stop()
+  expect(await hf.get(id)).toMatchObject({ state: 'running', attempt: 1, failures: 0 })
+})

@@ -7,14 +7,14 @@ import { defineJob, type Holdfast } from 'holdfast'
 import pino from 'pino'
 import ts from 'typescript'
 import { type HttpServer, makeHttpServer } from '#holdfast/http/server'
-import { ladder } from '#holdfast/reaper/bound'
+import { ladder } from '#holdfast/reaper/recovery-bound'
 import { test as base, expect, until } from './fixtures.ts'
 
 const shout = defineJob('shout', { run: () => {} })
 const count = defineJob('count', { run: () => {} })
 const example = (name: string) => new URL(`../examples/remote/${name}`, import.meta.url).pathname
 
-interface Door {
+interface Gateway {
   hf: Holdfast
   server: HttpServer
   /** The same server again, at the same port, after it was stopped. */
@@ -26,8 +26,8 @@ type Api = (method: string, path: string, body?: unknown, key?: string) => Promi
 
 const leaseMs = 1_000
 
-const test = base.extend<{ door: Door; api: Api; start: (command: string[]) => ChildProcess }>({
-  door: async ({ open }, use) => {
+const test = base.extend<{ gateway: Gateway; api: Api; start: (command: string[]) => ChildProcess }>({
+  gateway: async ({ open }, use) => {
     const hf = await open({ httpPort: 0, leaseMs, lostAfterMs: 700, heartbeatMs: 200, abortMarginMs: 100 })
     const log = pino({ level: 'silent' })
     let port = 0
@@ -40,17 +40,17 @@ const test = base.extend<{ door: Door; api: Api; start: (command: string[]) => C
       })
       await server.start()
       port = Number(new URL(server.url()).port)
-      door.server = server
+      gateway.server = server
       return server
     }
-    const door: Door = { hf, server: undefined as never, again: listening }
+    const gateway: Gateway = { hf, server: undefined as never, again: listening }
     await listening()
-    await use(door)
-    await door.server.stop()
+    await use(gateway)
+    await gateway.server.stop()
   },
-  api: async ({ door }, use) => {
+  api: async ({ gateway }, use) => {
     await use(async (method, path, body, key) => {
-      const response = await fetch(door.server.url() + path, {
+      const response = await fetch(gateway.server.url() + path, {
         method,
         headers: { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) },
         body: body === undefined ? null : JSON.stringify(body),
@@ -58,10 +58,15 @@ const test = base.extend<{ door: Door; api: Api; start: (command: string[]) => C
       return { status: response.status, body: (response.status === 204 ? null : await response.json()) as never }
     })
   },
-  start: async ({ door }, use) => {
+  start: async ({ gateway }, use) => {
     const started: ChildProcess[] = []
     await use(([command, ...args]) => {
-      const env = { ...process.env, HOLDFAST_SERVER: door.server.url(), LEASE_MS: String(leaseMs), DRAIN_SECONDS: '0' }
+      const env = {
+        ...process.env,
+        HOLDFAST_SERVER: gateway.server.url(),
+        LEASE_MS: String(leaseMs),
+        DRAIN_SECONDS: '0',
+      }
       const child = spawn(command as string, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
       child.stdout?.resume()
       started.push(child)
@@ -106,8 +111,8 @@ function sessionOf(query: <R>(text: string, values: unknown[]) => Promise<R[]>, 
 test.for(Object.keys(languages))(
   'a worker in %s works, is killed and revived, sees its server go, and stops in good order',
   { timeout: 60_000 },
-  async (language, { door, api, start, query }) => {
-    const { hf } = door
+  async (language, { gateway, api, start, query }) => {
+    const { hf } = gateway
     const command = await (languages[language] as () => Promise<string[]>)()
     await hf.reap()
     const first = start(command)
@@ -144,9 +149,9 @@ test.for(Object.keys(languages))(
     // the server is away for longer than the lease
     const kept = await hf.submit(count, { to: 30 } as never)
     await until(async () => (await hf.get(kept.id))?.progress ?? undefined, 'progress of the job that loses its server')
-    await door.server.stop()
+    await gateway.server.stop()
     await until(async () => (await hf.get(kept.id))?.crashes === 1 || undefined, 'the revival of the job')
-    await door.again()
+    await gateway.again()
     expect(await kept.result({ timeout: 15_000 })).toMatchObject({ output: { counted: 30 } })
     expect(await sessionOf(query, second.pid)).toBeGreaterThan(heir)
 
@@ -159,7 +164,7 @@ test.for(Object.keys(languages))(
   },
 )
 
-test('the whole life of a session over HTTP', async ({ door: { hf }, api }) => {
+test('the whole life of a session over HTTP', async ({ gateway: { hf }, api }) => {
   const opened = await api('POST', '/v1/sessions', { kinds: [{ name: 'shout' }], leaseMs: 5_000 })
   expect(opened).toMatchObject({ status: 201, body: { leaseMs: 5_000, heartbeatMs: 1_666 } })
   const { id } = opened.body as { id: number }
@@ -188,7 +193,7 @@ test('the whole life of a session over HTTP', async ({ door: { hf }, api }) => {
   expect(gone).toMatchObject({ status: 410, body: { code: 'session_ended' } })
 })
 
-test('a key opens sessions of its tenant that no other key finds', async ({ door: { hf, server }, api }) => {
+test('a key opens sessions of its tenant that no other key finds', async ({ gateway: { hf, server }, api }) => {
   const guarded = makeHttpServer({ engine: () => hf, config: hf.config, log: pino({ level: 'silent' }) })
   await guarded.start()
   try {
@@ -233,10 +238,10 @@ test('a key opens sessions of its tenant that no other key finds', async ({ door
 })
 
 test('a client that goes while it waits leaves nothing behind, and a server that stops answers', async ({
-  door,
+  gateway,
   query,
 }) => {
-  const { hf, server } = door
+  const { hf, server } = gateway
   const { id } = await hf.remote.open({ kinds: [{ name: 'shout' }] })
   const claim = (signal?: AbortSignal) =>
     fetch(`${server.url()}/v1/sessions/${id}/claim`, {

@@ -3,6 +3,7 @@ import { defineJob, type Holdfast, type OpenRemote } from 'holdfast'
 import type { Fence } from '#holdfast/job/id'
 import { expect, test, until } from './fixtures.ts'
 import { isHeldBack } from './hold.ts'
+import { setCrashes } from './places.ts'
 
 const extract = defineJob('extract', { run: () => {} })
 const staged = defineJob('staged', {
@@ -195,7 +196,7 @@ test('a session of a tenant never gets the job of another, nor learns of it', as
   const mine = await hf.remote.claim(id, { most: 500, waitMs: 100 })
   expect(mine.map(({ tenant }) => tenant)).toEqual(['acme'])
   const [suspect] = await query<{ id: string }>(
-    `update holdfast.live_job set crashes = 2 where tenant = 'other' returning id`,
+    `update holdfast.ready set crashes = 2 where tenant = 'other' returning job_id as id`,
   )
   // another server, for one looks for suspects only now and then
   expect(await (await open()).remote.claim(id, { most: 500 })).toEqual([])
@@ -221,7 +222,7 @@ test('a session of a tenant never gets the job of another, nor learns of it', as
 
 test('items of a fan-out are left to the workers that know how to run them', async ({ hf, query }) => {
   const { id } = await hf.submit(extract, null as never)
-  await query('update holdfast.live_job set is_part = true where id = $1', [id])
+  await query('update holdfast.ready set is_part = true where job_id = $1', [id])
   const session = await hf.remote.open({ kinds })
   expect(await hf.remote.claim(session.id)).toEqual([])
 })
@@ -258,7 +259,7 @@ test('a claim that commits just as its session is ended is revived, and its work
   const hf = await open({ sweepMs: 20, leaderRenewMs: 50, leaderLeaseMs: 400 })
   await query(`
     create function held_back() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(77); return new; end $$;
-    create trigger held_back before update on holdfast.live_job for each row when (new.session_id = 1) execute function held_back()`)
+    create trigger held_back before insert on holdfast.lease for each row when (new.session_id = 1) execute function held_back()`)
   const handle = await hf.submit(extract, null as never)
   const { id } = await hf.remote.open({ kinds })
   expect(id).toBe(1)
@@ -312,7 +313,7 @@ test('a session whose lease is out is given nothing until a heartbeat renews it'
   const { id } = await hf.remote.open({ kinds })
   await query(`update holdfast.session set lease_until = now() - interval '1 s'`)
   expect(await hf.remote.claim(id)).toEqual([])
-  await query('update holdfast.live_job set crashes = 2')
+  await setCrashes(query, 2)
   expect(await hf.remote.claim(id)).toEqual([])
   await hf.remote.beat(id, { held: [] })
   const claimed = await until(async () => (await hf.remote.claim(id))[0])
@@ -334,7 +335,9 @@ test('a claim answers no more than a server can carry, and the rest stays in its
   const { id } = await hf.remote.open({ kinds })
   const claimed = await hf.remote.claim(id, { most: 500 })
   expect(claimed.length).toBe(17)
-  expect(await query(`select from holdfast.live_job where state = 'queued' and attempt = 0`)).toHaveLength(3)
+  expect(
+    await query(`select from holdfast.job_status where finished_at is null and state = 'queued' and attempt = 0`),
+  ).toHaveLength(3)
   expect((await hf.remote.claim(id, { most: 500 })).length).toBe(3)
 })
 
@@ -363,7 +366,7 @@ test('attempts whose claim was answered in vain are given back when heartbeats d
 
 test('a job that has lost several workers is all that a session holds', async ({ hf, open, query }) => {
   await hf.submitMany(extract, Array(3).fill({ input: null as never }))
-  await query('update holdfast.live_job set crashes = 2')
+  await setCrashes(query, 2)
   await hf.submit(extract, null as never)
   const { id } = await hf.remote.open({ kinds })
   // each server for itself looks for suspects only now and then
@@ -380,7 +383,7 @@ test('a session that is never empty drains for a suspect that nobody takes', asy
   await hf.submitMany(extract, Array(2).fill({ input: null as never }))
   const { id } = await hf.remote.open({ kinds })
   const [one] = await hf.remote.claim(id, { most: 1 })
-  await query(`update holdfast.live_job set crashes = 2, run_at = now() - interval '1 min' where state = 'queued'`)
+  await query(`update holdfast.ready set crashes = 2, run_at = now() - interval '1 min'`)
   await hf.submit(extract, null as never)
   await until(async () => {
     await hf.remote.claim(id, { most: 1 }).then((more) => hf.remote.release(id, fencesOf(more)))
@@ -389,7 +392,9 @@ test('a session that is never empty drains for a suspect that nobody takes', asy
   expect(await hf.remote.claim(id, { most: 5 })).toEqual([])
   await hf.remote.settle(id, [ok(one as never)])
   expect(await hf.remote.claim(id, { most: 5, waitMs: 5_000 })).toHaveLength(1)
-  expect(await query('select crashes from holdfast.live_job where session_id is not null')).toEqual([{ crashes: 2 }])
+  expect(
+    await query('select crashes from holdfast.job_status where finished_at is null and session_id is not null'),
+  ).toEqual([{ crashes: 2 }])
   expect(await query('select from holdfast.drain')).toEqual([])
 })
 

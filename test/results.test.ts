@@ -32,21 +32,25 @@ test('waits that get no answer from the database take no connection from submits
   const warnings: string[] = []
   const warn = (_facts: object, text: string) => void warnings.push(text)
   const log = { debug: () => {}, info: () => {}, warn, error: () => {} }
-  const hf = await open({ jobs: [echo], statementTimeoutMs: 1_000, log })
+  const hf = await open({ jobs: [echo], poolSize: 2, statementTimeoutMs: 4_000, log })
   const handles = await hf.submitMany(
     echo,
     Array.from({ length: 100 }, (_, index) => ({ input: index })),
   )
   const stranger = new pg.Client(url)
   await stranger.connect()
-  await stranger.query('begin; lock table holdfast.finished_job in access exclusive mode')
+  await stranger.query('begin; lock table holdfast.outcome in access exclusive mode')
   const results = Promise.allSettled(handles.map((handle) => handle.result()))
   const isBlocked = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-  await until(async () => (await query(isBlocked)).length > 0, 'a look waits')
+  await until(async () => (await query(isBlocked)).length === 1, 'a look waits')
+  const read = hf.get((handles[0] as (typeof handles)[0]).id).catch(() => {})
+  await until(async () => (await query(isBlocked)).length === 2, 'a read waits on one of two connections')
   await hf.submit(echo, 1)
-  await until(() => warnings.includes('could not look for results'), 'the look was given up')
+  expect(warnings).toEqual([])
+  await until(() => warnings.includes('could not check for results'), 'the look was given up')
   await stranger.query('rollback')
   await stranger.end()
+  await read
   await hf.work()
   const told = await results
   expect(told.filter(({ status }) => status === 'rejected')).toEqual([])
@@ -94,7 +98,11 @@ test('results that are too large to travel together come one after the other', {
     Array.from({ length: 12 }, () => ({ input: null })),
   )
   await hf.work()
-  await until(async () => (await query('select from holdfast.finished_job')).length === 12, 'all have ended', 50_000)
+  await until(
+    async () => (await query('select from holdfast.job_status where finished_at is not null')).length === 12,
+    'all have ended',
+    50_000,
+  )
   const ended = await Promise.all(handles.map((handle) => handle.result()))
   expect(ended.map(({ output }) => (output as number[]).length)).toEqual(handles.map(() => 50_000))
 })

@@ -1,6 +1,6 @@
 import { defineJob } from 'holdfast'
 import { duties } from '#holdfast/reaper/duties'
-import { migrate } from '#holdfast/store/migrate'
+import { migrate } from '#holdfast/schema/migrate'
 import { sweepOf } from './crash/sweep.ts'
 import { expect, gate, test, until } from './fixtures.ts'
 
@@ -71,7 +71,9 @@ test('what a late claim took in a worker’s name is given back with the next he
   const handle = await hf.submit(plain, null)
   // as if a claim that the worker had given up were carried out only now
   await query(
-    `update holdfast.live_job set state = 'running', attempt = 1, session_id = $1, deadline_at = now() + interval '1 hour' where id = $2`,
+    `with taken as (delete from holdfast.ready where job_id = $2 returning *)
+    insert into holdfast.lease (session_id, deadline_at, due_at, low_id, high_id, stage, priority, kind, queue, tenant, done, job_ids)
+    select $1, now() + interval '1 hour', now(), job_id, job_id, stage, priority, kind, queue, tenant, '0', array[job_id] from taken`,
     [working.sessionId(), handle.id],
   )
   await hf.resumeQueue('default')
@@ -194,7 +196,7 @@ test('large submits with the same keys in opposite order do not stop each other'
 test('a migration with nothing to do needs no rights of an owner', async ({ url, query }) => {
   await query(`create role reader_${process.pid} login password 'x'`)
   await query(`grant usage on schema holdfast to reader_${process.pid}`)
-  await query(`grant select on holdfast.migration to reader_${process.pid}`)
+  await query(`grant select on holdfast.migration, holdfast.definition to reader_${process.pid}`)
   const theirs = new URL(url)
   theirs.username = `reader_${process.pid}`
   theirs.password = 'x'
@@ -205,3 +207,22 @@ test('a migration with nothing to do needs no rights of an owner', async ({ url,
     await query(`drop role reader_${process.pid}`)
   }
 })
+
+test('a kind that is retried for as long as it takes is retried however often it has failed', async ({
+  open,
+  query,
+}) => {
+  const stubborn = defineJob('stubborn', {
+    retries: Number.MAX_SAFE_INTEGER,
+    backoff: { baseMs: 0 },
+    run: ({ attempt }) => {
+      if (attempt < 3) throw new Error('Not yet.')
+      return 'at last'
+    },
+  })
+  const hf = await open({ jobs: [stubborn] })
+  const handle = await hf.submit(stubborn, null)
+  await query('update holdfast.ready set failures = 32767')
+  await hf.work()
+  expect(await handle.result({ timeout: 15_000 })).toMatchObject({ output: 'at last' })
+}, 60_000)

@@ -1,5 +1,6 @@
 import { defineJob } from 'holdfast'
 import pg from 'pg'
+import { memberKinds, startMember, swift } from './crash/member.ts'
 import { expect, gate, test, until } from './fixtures.ts'
 import { isHeldBack } from './hold.ts'
 
@@ -8,10 +9,10 @@ const turnstile = 4_711
 const holdClaims = `
   create function public.hold_claim() returns trigger language plpgsql as $$
   begin
-    if new.state = 'running' then perform pg_advisory_xact_lock_shared(${turnstile}); end if;
+    perform pg_advisory_xact_lock_shared(${turnstile});
     return new;
   end $$;
-  create trigger hold_claim before update on holdfast.live_job for each row execute function public.hold_claim()`
+  create trigger hold_claim before insert on holdfast.lease for each row execute function public.hold_claim()`
 
 test('jobs that a claim brings after its session was replaced are given back, not started', async ({
   open,
@@ -70,4 +71,27 @@ test('a write that comes after its session was replaced is recorded under the se
   await until(async () => (await query('select from holdfast.refusal')).length >= writes.length, 'they are refused')
   const refusals = await query('select write, session_id::int, attempt from holdfast.refusal order by write')
   expect(refusals).toEqual(writes.map((write) => ({ write, session_id: before, attempt: 1 })))
+})
+
+test('a worker whose session number a restored database has given to another process goes on under one of its own', async ({
+  url,
+  open,
+  query,
+}) => {
+  const worker = await startMember({ url, settings: swift })
+  const { id } = await (await open()).submit(memberKinds.hold, null)
+  await worker.heard('the job runs', (line) => line.started !== undefined)
+  await query(`update holdfast.session set pid = 1, host = 'elsewhere' where id = $1`, [worker.session])
+  const sessions = () =>
+    query<{ id: number; ended_by: string | null }>('select id::int, ended_by from holdfast.session')
+  // nobody renews it any more: its jobs are revived, and the worker runs them under its new session
+  await until(
+    async () => (await sessions()).some((one) => one.id === worker.session && one.ended_by === 'lease ran out'),
+    'the session of nobody is ended',
+  )
+  await until(() => worker.started().some(({ attempt }) => attempt === 2), 'the job runs again')
+  expect(await sessions()).toHaveLength(2)
+  worker.order({ open: 'all' })
+  const hf = await open()
+  await until(async () => (await hf.get(id))?.state === 'succeeded', 'the job ends')
 })

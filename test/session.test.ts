@@ -1,19 +1,32 @@
 import { type AttemptAborted, defineJob } from 'holdfast'
-import { sessionLockClass } from '#holdfast/store/locks'
+import { sessionLockClass } from '#holdfast/postgres/locks'
 import { beat, wantWake } from '#holdfast/worker/session.sql'
+import { memberKinds as kinds, startMember } from './crash/member.ts'
+import { sweepOf } from './crash/sweep.ts'
 import { expect, gate, quick, test, until } from './fixtures.ts'
 import { holdTable, isHeldBack } from './hold.ts'
-import { startWorker } from './processes/worker.ts'
+import { queuedCrowd } from './places.ts'
 import { makeWire } from './wire.ts'
-
-const blocking = defineJob('blocking', { run: () => {} })
-const patient = defineJob('patient', { run: () => {} })
 
 /** A lease so short that missing a few heartbeats loses it. */
 const shortLease = { ...quick, heartbeatMs: 100, lostAfterMs: 1_000, leaseMs: 1_500, abortMarginMs: 300 }
 
 const lockOf = `select from pg_locks where locktype = 'advisory' and granted and classid = ${sessionLockClass} and objid = $1
   and database = (select oid from pg_database where datname = current_database())`
+
+test('a worker starts, and is known by its lock, however far ahead the numbers of sessions were set', async ({
+  open,
+  query,
+  given,
+  store,
+}) => {
+  await query('alter table holdfast.session alter column id restart with 3000000000')
+  const hf = await open({ jobs: [defineJob('noop', { run: () => 'done' })] })
+  await hf.work()
+  expect(await hf.sessions()).toMatchObject([{ id: 3_000_000_000, isLocked: true }])
+  const { id } = await given.attemptOfDeadSession()
+  expect((await sweepOf(store)).revived).toMatchObject([{ id }])
+})
 
 test('a worker keeps its lease while a handler blocks the event loop for longer than the lease', async ({
   url,
@@ -22,20 +35,20 @@ test('a worker keeps its lease while a handler blocks the event loop for longer 
 }) => {
   const hf = await open(shortLease)
   await hf.reap()
-  const worker = await startWorker({ url, ...shortLease })
-  const bystander = await hf.submit(patient, null)
-  await worker.told(({ started }) => started === bystander.id)
-  const blocked = await hf.submit(blocking, 3_500)
-  await worker.told(({ started }) => started === blocked.id)
+  const worker = await startMember({ url, settings: shortLease })
+  const bystander = await hf.submit(kinds.hold, null)
+  await worker.runs(bystander.id)
+  const blocked = await hf.submit(kinds.blocking, 3_500)
+  await worker.runs(blocked.id)
   await until(async () => {
     const [session] = await query(
       'select lease_until > now() as is_held, ended_at from holdfast.session where id = $1',
-      [worker.sessionId],
+      [worker.session],
     )
     expect(session).toEqual({ is_held: true, ended_at: null })
     return (await hf.get(blocked.id))?.state === 'succeeded'
   }, 'the blocking job ends')
-  worker.finish()
+  worker.order({ open: 'all' })
   await bystander.result({ timeout: 10_000 })
   for (const { id } of [blocked, bystander]) expect(await hf.get(id)).toMatchObject({ state: 'succeeded', attempt: 1 })
   expect(worker.lines.filter(({ aborted }) => aborted)).toEqual([])
@@ -80,7 +93,7 @@ test('a worker that is cut off aborts its handlers before the database would giv
   // nobody took the job meanwhile, so giving it back costs no retry
   await until(async () => {
     const [job] = await query<{ attempt: number; failures: number }>(
-      'select attempt, failures from holdfast.live_job where id = $1',
+      'select attempt, failures from holdfast.job_status where id = $1',
       [id],
     )
     expect(job?.failures).toBe(0)
@@ -94,18 +107,17 @@ test('a session holds an advisory lock while its process lives, and loses it wit
   query,
 }) => {
   const hf = await open()
-  const worker = await startWorker({ url, ...quick })
-  const { id } = await hf.submit(patient, null)
-  await worker.told(({ started }) => started === id)
-  expect(await query(lockOf, [worker.sessionId])).toHaveLength(1)
-  worker.kill('SIGKILL')
-  await worker.exited
-  await until(async () => (await query(lockOf, [worker.sessionId])).length === 0, 'the lock goes')
-  expect(await hf.get(id)).toMatchObject({ state: 'running', attempt: 1, sessionId: worker.sessionId })
+  const worker = await startMember({ url, settings: quick })
+  const { id } = await hf.submit(kinds.hold, null)
+  await worker.runs(id)
+  expect(await query(lockOf, [worker.session])).toHaveLength(1)
+  await worker.kill('SIGKILL')
+  await until(async () => (await query(lockOf, [worker.session])).length === 0, 'the lock goes')
+  expect(await hf.get(id)).toMatchObject({ state: 'running', attempt: 1, sessionId: worker.session })
 })
 
 test('a session whose lock connection is cut takes the lock again on a new one', async ({ open, query }) => {
-  const hf = await open({ jobs: [blocking], heartbeatMs: 100 })
+  const hf = await open({ jobs: [kinds.blocking], heartbeatMs: 100 })
   const working = await hf.work()
   const [holder] = await query<{ pid: number }>(lockOf.replace('select', 'select pid'), [working.sessionId()])
   await query('select pg_terminate_backend($1)', [holder?.pid])
@@ -123,22 +135,22 @@ test('a process that was frozen while its job was given away finds its late outc
 }) => {
   const hf = await open(shortLease)
   await hf.reap()
-  const frozen = await startWorker({ url, ...shortLease })
-  const { id } = await hf.submit(patient, null)
-  await frozen.told(({ started }) => started === id)
-  frozen.kill('SIGSTOP')
+  const frozen = await startMember({ url, settings: shortLease })
+  const { id } = await hf.submit(kinds.hold, null)
+  await frozen.runs(id)
+  await frozen.kill('SIGSTOP')
   await until(async () => (await hf.get(id))?.state === 'queued', 'the job is given away')
-  const successor = await startWorker({ url, ...shortLease })
-  await successor.told(({ started, attempt }) => started === id && attempt === 2)
-  frozen.finish()
-  frozen.kill('SIGCONT')
+  const successor = await startMember({ url, settings: shortLease })
+  await successor.runs(id, 2)
+  frozen.order({ open: 'all' })
+  await frozen.kill('SIGCONT')
   await until(
     async () => (await query(`select from holdfast.refusal where job_id = $1 and attempt = 1`, [id])).length > 0,
     'the late write is refused',
   )
   expect(await hf.get(id)).toMatchObject({ state: 'running', attempt: 2 })
-  successor.finish()
-  expect(await hf.handle(id, patient).result({ timeout: 10_000 })).toMatchObject({ output: 'finished' })
+  successor.order({ open: 'all' })
+  expect(await hf.handle(id, kinds.hold).result({ timeout: 10_000 })).toMatchObject({ output: { by: successor.pid } })
   expect((await hf.timeline(id)).map(({ type }) => type).filter((type) => type !== 'job.cleared')).toEqual([
     'job.submitted',
     'job.revived',
@@ -156,7 +168,7 @@ test('a session that was ended cannot heartbeat itself back to life', async ({ g
 })
 
 test('a session that ends says so itself', async ({ open, query }) => {
-  const hf = await open({ jobs: [blocking] })
+  const hf = await open({ jobs: [kinds.blocking] })
   const working = await hf.work()
   await Promise.all([working.stop(), working.stop()])
   expect(await query('select ended_by, wants_wake from holdfast.session')).toEqual([
@@ -169,12 +181,10 @@ test('a worker lets go of its session only after its last outcome is written', a
   const chatty = defineJob('chatty', { run: ({ log }) => log('almost there') })
   const hf = await open({ jobs: [chatty] })
   const working = await hf.work()
-  const releaseOutcomes = await holdTable(pool, 'finished_job')
-  const releaseLog = await holdTable(pool, 'event')
+  const releaseOutcomes = await holdTable(pool, 'outcome')
+  const releaseLog = await holdTable(pool, 'event_log')
   // by hand, for a submit would be held back too
-  await query(`
-    insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, input)
-    values (gen_random_uuid(), now(), now(), 3, 2, 'queued', 'chatty', 'default', 'default', 'null')`)
+  await query(queuedCrowd({ count: 1, kind: `'chatty'` }))
   await until(() => isHeldBack(pool, 'event.log'), 'the log line waits')
   const stopped = working.stop()
   await releaseLog()
@@ -184,5 +194,7 @@ test('a worker lets go of its session only after its last outcome is written', a
     expect(await query('select ended_at from holdfast.session')).toEqual([{ ended_at: null }])
   await releaseOutcomes()
   await stopped
-  expect(await query('select state from holdfast.finished_job')).toEqual([{ state: 'succeeded' }])
+  expect(await query('select state from holdfast.job_status where finished_at is not null')).toEqual([
+    { state: 'succeeded' },
+  ])
 })

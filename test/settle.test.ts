@@ -1,11 +1,14 @@
 import type { Fence } from '#holdfast/job/id'
+import type { Store } from '#holdfast/postgres/store'
 import type { Outcome } from '#holdfast/settle/outcome'
 import { makeSettler, type Settler } from '#holdfast/settle/settle'
 import { retryJobs } from '#holdfast/settle/settle.sql'
-import type { Store } from '#holdfast/store/store'
-import { reportProgress, writeLogs } from '#holdfast/worker/report.sql'
+import { heldFenceOf } from '#holdfast/worker/attempt'
+import type { ClaimedRow } from '#holdfast/worker/claim-batch'
+import { reportProgress, writeLogs } from '#holdfast/worker/progress.sql'
 import { expect, test } from './fixtures.ts'
 import type { Running } from './given.ts'
+import { queueAgain } from './places.ts'
 
 const finish: Outcome = { move: 'finish', stageName: 'one', output: '"done"' }
 const advance: Outcome = { move: 'advance', stageName: 'one', output: '"halfway"' }
@@ -14,20 +17,17 @@ const fail: Outcome = { move: 'fail', error: { code: 'permanent', message: 'It b
 const release: Outcome = { move: 'release' }
 const everyOutcome = [finish, advance, retry, fail, { ...fail, isOptional: true }, release]
 
-function settlerOf(store: Store, sessionId: number, refused: { fences: Fence[]; write: string }[] = []): Settler {
+function settlerOf(store: Store, _sessionId: number, refused: { fences: Fence[]; write: string }[] = []): Settler {
   return makeSettler({
     store,
     batchSize: 500,
-    sessionId: () => sessionId,
     givenUp: new AbortController().signal,
     onRefused: (fences, write) => refused.push({ fences, write }),
-    onTrouble: (error) => {
+    onError: (error) => {
       throw error
     },
   })
 }
-
-const fenceOf = ({ id, attempt }: Running): Fence => ({ id, attempt })
 
 test('a job that finishes is final, with its output readable and one event', async ({ given, store, hf }) => {
   const mine = await given.running()
@@ -71,7 +71,7 @@ test.for(everyOutcome)(
 test('a worker that lost its lease cannot report progress', async ({ given, store, hf }) => {
   const stale = await given.attemptThatWasLost()
   await given.claim({ sessionId: await given.session(), queue: stale.queue })
-  const report = { ids: [stale.id], attempts: [stale.attempt], done: [9], totals: [10], notes: [null] }
+  const report = { fences: [stale], done: [9], totals: [10], notes: [null] }
   expect(await store.run(reportProgress, report)).toEqual([])
   expect((await hf.get(stale.id))?.progress).toBe(null)
 })
@@ -79,7 +79,7 @@ test('a worker that lost its lease cannot report progress', async ({ given, stor
 test('a worker that lost its lease cannot write an event', async ({ given, store, hf }) => {
   const stale = await given.attemptThatWasLost()
   await given.claim({ sessionId: await given.session(), queue: stale.queue })
-  expect(await store.run(writeLogs, { ids: [stale.id], attempts: [stale.attempt], data: ['{}'] })).toEqual([])
+  expect(await store.run(writeLogs, { fences: [stale], data: ['{}'] })).toEqual([])
   expect(await hf.timeline(stale.id)).toHaveLength(1)
 })
 
@@ -112,7 +112,7 @@ test('a lost attempt and its successor that settle in one statement get an answe
   const stale = await given.attemptThatWasLost()
   const [successor] = await given.claim({ sessionId: await given.session(), queue: stale.queue })
   const settler = settlerOf(store, stale.sessionId)
-  const fences: Fence[] = [fenceOf(stale), { id: stale.id, attempt: successor?.attempt as number }]
+  const fences = [stale, heldFenceOf(successor as ClaimedRow)]
   const answers = await Promise.all(
     fences.map((fence) => settler.settle({ fence, outcome: { ...finish, output: String(fence.attempt) } })),
   )
@@ -160,7 +160,7 @@ test('an optional stage that fails leaves the job partial, and the earlier outpu
   const sessionId = await given.session()
   const [row] = await given.claim({ sessionId, queue })
   const settler = settlerOf(store, sessionId)
-  await settler.settle({ fence: { id, attempt: row?.attempt as number }, outcome: { ...fail, isOptional: true } })
+  await settler.settle({ fence: heldFenceOf(row as ClaimedRow), outcome: { ...fail, isOptional: true } })
   expect(await hf.get(id)).toMatchObject({ state: 'partial', outputs: { one: 'first' }, error: { code: 'permanent' } })
 })
 
@@ -173,7 +173,9 @@ test('a retry counts one failure and waits in the database until its backoff has
   const mine = await given.running()
   await settlerOf(store, mine.sessionId).settle({ fence: mine, outcome: retry })
   expect(await hf.get(mine.id)).toMatchObject({ state: 'queued', failures: 1, crashes: 0 })
-  const [row] = await query("select run_at > now() + interval '55 s' as waits from holdfast.live_job")
+  const [row] = await query(
+    "select run_at > now() + interval '55 s' as waits from holdfast.job_status where finished_at is null",
+  )
   expect(row).toEqual({ waits: true })
   expect(await given.claim({ sessionId: mine.sessionId, queue: mine.queue })).toEqual([])
 })
@@ -187,10 +189,10 @@ test('a release costs no retry and no crash, and the job can be claimed at once'
 
 test('failures and crashes are counted per stage', async ({ given, store, hf }) => {
   const mine = await given.running()
-  await store.run(retryJobs, { fences: [mine], sessionId: mine.sessionId, errors: ['{}'], delaysMs: [0] })
+  await store.run(retryJobs, { fences: [mine], errors: ['{}'], delaysMs: [0] })
   const [second] = await given.claim({ sessionId: mine.sessionId, queue: mine.queue })
   expect(second).toMatchObject({ failures: 1, attempt: 2 })
-  await settlerOf(store, mine.sessionId).settle({ fence: { id: mine.id, attempt: 2 }, outcome: advance })
+  await settlerOf(store, mine.sessionId).settle({ fence: heldFenceOf(second as ClaimedRow), outcome: advance })
   expect(await hf.get(mine.id)).toMatchObject({ stage: 1, failures: 0, crashes: 0 })
 })
 
@@ -198,10 +200,7 @@ test('many outcomes of every sort at once each get their own answer', async ({ g
   const sessionId = await given.session()
   const mine = await Promise.all(Array.from({ length: 60 }, () => given.running({ sessionId })))
   const lost = new Set(mine.filter((_, n) => n % 7 === 0).map(({ id }) => id))
-  await query(
-    `update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null where id = any($1)`,
-    [[...lost]],
-  )
+  await queueAgain(query, [...lost])
   const settler = settlerOf(store, sessionId)
   const answers = await Promise.all(
     mine.map((fence, n) => settler.settle({ fence, outcome: everyOutcome[n % everyOutcome.length] as Outcome })),
@@ -215,10 +214,7 @@ test.for(everyOutcome)(
     const sessionId = await given.session()
     const mine = await Promise.all(Array.from({ length: 20 }, () => given.running({ sessionId })))
     const lost = mine.filter((_, n) => n === 0 || n % 6 === 5 || n === 19).map(({ id }) => id)
-    await query(
-      `update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null where id = any($1)`,
-      [lost],
-    )
+    await queueAgain(query, lost)
     const refused: { fences: Fence[]; write: string }[] = []
     const settler = settlerOf(store, sessionId, refused)
     const answers = await Promise.all(mine.map((fence) => settler.settle({ fence, outcome })))
@@ -240,9 +236,7 @@ test.for(everyOutcome)(
   async (outcome, { given, store, query }) => {
     const sessionId = await given.session()
     const [one, other, lost] = await Promise.all([1, 2, 3].map(() => given.running({ sessionId })))
-    await query(`update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null where id = $1`, [
-      lost?.id,
-    ])
+    await queueAgain(query, [lost?.id as string])
     const batch = [one, other, one, lost, other] as Running[]
     const settler = settlerOf(store, sessionId)
     const answers = await Promise.all(batch.map((fence) => settler.settle({ fence, outcome })))
@@ -263,7 +257,7 @@ test('of a batch in which few attempts have an output, or a flaw, each keeps its
     mine.map((fence, n) =>
       settler.settle({
         fence,
-        outcome: { move: 'finish', stageName: `stage-${n}`, output: outputs[n] ?? null, hasFlaws: n === 4 },
+        outcome: { move: 'finish', stageName: `stage-${n}`, output: outputs[n] ?? null, hasFailedItems: n === 4 },
       }),
     ),
   )
@@ -277,10 +271,10 @@ test('of a batch in which few attempts have an output, or a flaw, each keeps its
 })
 
 test('one outcome that the database refuses does not take the others with it', async ({ given, store, query, hf }) => {
-  await query(`alter table holdfast.finished_job add constraint no_poison check (tenant <> 'poison')`)
   const sessionId = await given.session()
   const good = await Promise.all(Array.from({ length: 5 }, () => given.running({ sessionId })))
-  const bad = await given.running({ sessionId, tenant: 'poison' })
+  const bad = await given.running({ sessionId })
+  await query(`alter table holdfast.outcome add constraint no_poison check (job_id <> '${bad.id}')`)
   const settler = settlerOf(store, sessionId)
   const answers = await Promise.allSettled([...good, bad].map((fence) => settler.settle({ fence, outcome: finish })))
   expect(answers.map(({ status }) => status)).toEqual([...good.map(() => 'fulfilled'), 'rejected'])

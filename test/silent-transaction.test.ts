@@ -1,5 +1,5 @@
-import { isConnectionError } from '#holdfast/store/connection'
-import { heldJobs } from '#holdfast/store/held.sql'
+import { isConnectionError } from '#holdfast/postgres/connection'
+import { heldLeases } from '#holdfast/transitions/held-leases.sql'
 import { expect, gate, test, until } from './fixtures.ts'
 
 test('a transaction that falls silent while it holds jobs is ended by the server, so that others can have them', async ({
@@ -7,21 +7,21 @@ test('a transaction that falls silent while it holds jobs is ended by the server
   store,
   query,
 }) => {
-  const { id } = await given.queued()
+  const { leaseId: id } = await given.running()
   const locked = gate()
   const goOn = gate()
   const silent = store.transaction(
     async (runner) => {
-      await runner.run(heldJobs, { ids: [id] })
+      await runner.run(heldLeases, { ids: [id] })
       locked.open()
       await goOn.promise
-      await runner.run(heldJobs, { ids: [id] })
+      await runner.run(heldLeases, { ids: [id] })
     },
     { lockMs: 100 },
   )
   silent.catch(() => {})
   await locked.promise
-  const free = 'select from holdfast.live_job where id = $1 for update skip locked'
+  const free = 'select from holdfast.lease where id = $1 for update skip locked'
   expect(await query(free, [id])).toHaveLength(0)
   await until(async () => (await query(free, [id])).length === 1, 'the server lets go of the job').finally(goOn.open)
   const error = await silent.catch((one) => one)

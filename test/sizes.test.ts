@@ -1,4 +1,5 @@
 import { defineJob } from 'holdfast'
+import { z } from 'zod'
 import { expect, problem, test } from './http/door.ts'
 
 const noop = defineJob('noop', { run: () => null })
@@ -115,4 +116,44 @@ test('what came in a large body is stored as it was sent, and a key knows it aga
   expect((await send(`{"a":"${long}","b":[2,{"d":"é"}]}`))[1].code).toBe('key_conflict')
   for (const bad of ['"\\u0000"', '["\\ud800"]', `${'['.repeat(210)}${']'.repeat(210)}`])
     expect((await send(`{"a":"${long}","b":${bad}}`))[1].code).toBe('not_storable')
+})
+
+test('an input of a large body that nobody has to look into is stored as it was sent, alone and among others', async ({
+  open,
+  serve,
+}) => {
+  const hf = await open({ jobs: [noop] })
+  const { call } = await serve(hf, { jobs: [noop] })
+  const large = `{"a":"${'ü'.repeat(40_000)}",\r\n\t"b":[1.50,{"d":"é€😀\\n\\"", "":[]}]}`
+  const inputs = [large, '1', '["ß"]', 'null', large]
+  const stored = async (ids: string[]) => (await Promise.all(ids.map((id) => hf.get(id)))).map((job) => job?.input)
+  const one = await call('/v1/jobs', text(`{"kind":"noop","input":${large}}`))
+  expect(await stored([((await one.json()) as { id: string }).id])).toEqual([JSON.parse(large)])
+  const jobs = inputs.map((input) => `{"kind":"noop","input":${input}}`)
+  const many = await call('/v1/jobs/batch', text(`\ufeff{"jobs":[${jobs.join(', ')}]}`))
+  const { jobs: told } = (await many.json()) as { jobs: { id: string }[] }
+  expect(await stored(told.map(({ id }) => id))).toEqual(inputs.map((input) => JSON.parse(input)))
+})
+
+test('a large input is checked by the schema of its kind, alone and in a batch', async ({ open, serve }) => {
+  const listed = defineJob('listed', { input: z.object({ list: z.array(z.number()) }), run: () => null })
+  const hf = await open({ jobs: [listed] })
+  const { post } = await serve(hf, { jobs: [listed] })
+  const list = Array.from({ length: 40_000 }, (_, index) => index)
+  const stored = async (input: unknown) => {
+    const told = await post('/v1/jobs/batch', { jobs: [{ kind: 'listed', input }] })
+    return [told.status, (await told.json()) as { code?: string; jobs?: { id: string }[] }] as const
+  }
+  const [status, { jobs }] = await stored({ list })
+  expect([status, (await hf.get(jobs?.[0]?.id as string))?.input]).toEqual([202, { list }])
+  expect((await stored({ list: [...list, 'x'] }))[1].code).toBe('input_invalid')
+  const alone = await post('/v1/jobs', { kind: 'listed', input: [...list, 'x'] })
+  expect((await problem(alone)).code).toBe('input_invalid')
+})
+
+test('a batch says which of its jobs does not fit', async ({ open, serve }) => {
+  const hf = await open({ jobs: [noop] })
+  const { post } = await serve(hf, { jobs: [noop] })
+  const told = await post('/v1/jobs/batch', { jobs: [{ kind: 'noop' }, { kind: 'noop', priority: 9 }] })
+  expect([told.status, (await problem(told)).detail]).toEqual([422, expect.stringContaining('body.jobs.1.priority')])
 })

@@ -1,7 +1,7 @@
 import { connect, defineJob } from 'holdfast'
-import { targetOf } from '#holdfast/prove/dial'
-import type { Verdict } from '#holdfast/prove/link'
 import { openProxy } from '#holdfast/prove/proxy'
+import type { Verdict } from '#holdfast/prove/proxy-connection'
+import { targetOf, throughPort } from '#holdfast/prove/target'
 import { expect, gate, test, until } from './fixtures.ts'
 
 const abortMarginMs = 400
@@ -11,12 +11,10 @@ test('a worker whose heartbeat is merely slow keeps its lock until its handlers 
   query,
 }) => {
   let verdict: Verdict = 'pass'
-  const way = await openProxy(() => targetOf(url), {
-    asked: ({ name }) => (name === 'session.beat' ? verdict : 'pass'),
+  const proxy = await openProxy(() => targetOf(url), {
+    sent: ({ name }) => (name === 'session.beat' ? verdict : 'pass'),
     held: () => {}, // the answer never comes
   })
-  const through = new URL(url)
-  through.port = String(way.port)
   const started = gate()
   const aborted = gate<number>()
   const job = defineJob('waits', {
@@ -30,7 +28,7 @@ test('a worker whose heartbeat is merely slow keeps its lock until its handlers 
       }),
   })
   const times = { heartbeatMs: 100, lostAfterMs: 800, leaseMs: 10_000, abortMarginMs, drainMs: 0 }
-  const hf = await connect({ url: through.href, jobs: [job], logLevel: 'silent', ...times })
+  const hf = await connect({ url: throughPort(url, proxy.port), jobs: [job], logLevel: 'silent', ...times })
   await hf.work()
   await hf.submit(job, null as never)
   await started.promise
@@ -45,5 +43,5 @@ test('a worker whose heartbeat is merely slow keeps its lock until its handlers 
   expect(performance.now() - abortedAtMs).toBeGreaterThan(abortMarginMs * 0.7)
   verdict = 'pass'
   await hf.close()
-  await way.close()
+  await proxy.close()
 })

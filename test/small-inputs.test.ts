@@ -11,6 +11,8 @@ const brought: [
   how: { meta?: Record<string, unknown>; traceparent?: string },
   isApart: boolean,
 ][] = [
+  ['as many bytes as a claim takes along', sized(120), {}, false],
+  ['a byte more than a claim takes along', sized(121), {}, false],
   ['as many bytes as a row takes', sized(500), {}, false],
   ['a byte more than a row takes', sized(501), {}, true],
   ['meta', { page: 1 }, { meta: { from: 'test' } }, true],

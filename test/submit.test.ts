@@ -40,9 +40,11 @@ test('the same key submitted by 50 callers over several connections at once: one
   const handles = await Promise.all(callers.map((hf) => hf?.submit(read, { page: 1 }, { key: 'once' })))
   expect(new Set(handles.map((handle) => handle?.id)).size).toBe(1)
   expect(handles.filter((handle) => handle?.isNew)).toHaveLength(1)
-  for (const table of ['live_job', 'job_key', 'event'])
+  for (const table of ['job', 'ready', 'job_key', 'event'])
     expect(await query(`select count(*)::int as n from holdfast.${table}`)).toEqual([{ n: 1 }])
-  expect(await query('select input from holdfast.live_job')).toEqual([{ input: { page: 1 } }])
+  expect(await query('select input from holdfast.job_status where finished_at is null')).toEqual([
+    { input: { page: 1 } },
+  ])
   expect(await query('select from holdfast.job_payload')).toEqual([])
 })
 
@@ -50,7 +52,7 @@ test('of 50 callers that submit the same key with meta, one stores it', async ({
   const engines = await Promise.all(Array.from({ length: 5 }, () => open()))
   const callers = Array.from({ length: 50 }, (_, n) => engines[n % 5])
   await Promise.all(callers.map((hf) => hf?.submit(read, { page: 1 }, { key: 'once', meta: { from: 'test' } })))
-  for (const table of ['live_job', 'job_payload', 'job_key', 'event'])
+  for (const table of ['job', 'ready', 'job_payload', 'job_key', 'event'])
     expect(await query(`select count(*)::int as n from holdfast.${table}`)).toEqual([{ n: 1 }])
 })
 
@@ -73,7 +75,9 @@ test('the same key with another input is refused, and nothing is written', async
     code: 'key_conflict',
     message: expect.stringContaining(id),
   })
-  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null')).toEqual([
+    { n: 1 },
+  ])
 })
 
 test('the same key for another kind is refused', async ({ hf }) => {
@@ -98,7 +102,9 @@ test('equal keys with other inputs at once: one job wins, the rest are told so',
   expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   for (const answer of answers)
     if (answer.status === 'rejected') expect(answer.reason).toMatchObject({ code: 'key_conflict' })
-  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null')).toEqual([
+    { n: 1 },
+  ])
 })
 
 test('batches with the same keys in opposite order do not deadlock', async ({ open }) => {
@@ -115,7 +121,7 @@ test('batches with the same keys in opposite order do not deadlock', async ({ op
 })
 
 test("an integrity error that is not the key's is raised, and told only to its own caller", async ({ hf, query }) => {
-  await query(`alter table holdfast.live_job add constraint no_poison check (tenant <> 'poison')`)
+  await query(`alter table holdfast.job add constraint no_poison check (tenant <> 'poison')`)
   await expect(hf.submit(write, null, { tenant: 'poison', key: 'k' })).rejects.toThrow()
   const answers = await Promise.allSettled(['a', 'poison', 'b'].map((tenant) => hf.submit(write, null, { tenant })))
   expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
@@ -126,7 +132,7 @@ test('many submits at once each get an id of their own, in few transactions', as
   const handles = await Promise.all(Array.from({ length: 2_000 }, (_, page) => hf.submit(read, { page })))
   expect(new Set(handles.map(({ id }) => id)).size).toBe(2_000)
   const [row] = await query(
-    'select count(*)::int as jobs, count(distinct xmin::text)::int as commits from holdfast.live_job',
+    'select count(*)::int as jobs, count(distinct xmin::text)::int as commits from holdfast.job',
   )
   expect(row?.jobs).toBe(2_000)
   expect(row?.commits).toBeLessThan(40)
@@ -137,12 +143,12 @@ test('ten thousand jobs are submitted together, in the order given', async ({ hf
     read,
     Array.from({ length: 10_000 }, (_, page) => ({ input: { page } })),
   )
-  const rows = await query<{ id: string; page: string }>(`select id, input ->> 'page' as page from holdfast.live_job`)
+  const rows = await query<{ id: string; page: string }>(
+    `select id, input ->> 'page' as page from holdfast.job_status where finished_at is null`,
+  )
   const pages = new Map(rows.map(({ id, page }) => [id, Number(page)]))
   expect(handles.map(({ id }) => pages.get(id))).toEqual(handles.map((_, page) => page))
-  expect(await query('select count(distinct xmin::text)::int as commits from holdfast.live_job')).toEqual([
-    { commits: 1 },
-  ])
+  expect(await query('select count(distinct xmin::text)::int as commits from holdfast.job')).toEqual([{ commits: 1 }])
 })
 
 test('many jobs are submitted all or none: one bad input, or one taken key, and nothing is written', async ({
@@ -161,7 +167,9 @@ test('many jobs are submitted all or none: one bad input, or one taken key, and 
   await expect(hf.submitMany(read, [...good.slice(0, 5), { input: { page: 9 }, key: 'taken' }])).rejects.toMatchObject({
     code: 'key_conflict',
   })
-  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null')).toEqual([
+    { n: 1 },
+  ])
 })
 
 /** Each spoils one late job of many, and says what must be told of it. */
@@ -174,7 +182,7 @@ const spoilt: [what: string, late: { input: { page: number }; tenant?: string; k
 test.for(spoilt)(
   'of thousands of jobs in many batches, with one %s, none is stored',
   async ([, late, told], { open, query }) => {
-    await query(`alter table holdfast.live_job add constraint no_poison check (tenant <> 'poison')`)
+    await query(`alter table holdfast.job add constraint no_poison check (tenant <> 'poison')`)
     const hf = await open({ batchSize: 100, poolSize: 2 })
     await hf.submit(read, { page: 0 }, { key: 'taken' })
     const unhandled: unknown[] = []
@@ -187,11 +195,11 @@ test.for(spoilt)(
       await expect(hf.submitMany(read, good.toSpliced(place, 0, late)), `at ${place}`).rejects.toMatchObject(
         told as object,
       )
-      expect(await query('select from holdfast.live_job'), `at ${place}`).toHaveLength(1)
+      expect(await query('select from holdfast.job_status where finished_at is null'), `at ${place}`).toHaveLength(1)
     }
     expect(await query('select from holdfast.event')).toHaveLength(1)
     expect(await hf.submitMany(read, good)).toHaveLength(3_000)
-    expect(await query('select from holdfast.live_job')).toHaveLength(3_001)
+    expect(await query('select from holdfast.job_status where finished_at is null')).toHaveLength(3_001)
     expect(
       await query(`select from pg_stat_activity where datname = current_database() and state like 'idle in trans%'`),
     ).toEqual([])
@@ -208,14 +216,14 @@ test('a schema that takes its time holds up no batch and mixes up no job', async
   const good = Array.from({ length: 950 }, (_, page) => ({ input: { page } }))
   const handles = await hf.submitMany(slowly, good)
   const rows = await query<{ id: string; page: number }>(
-    `select id, (input ->> 'page')::int as page from holdfast.live_job`,
+    `select id, (input ->> 'page')::int as page from holdfast.job_status where finished_at is null`,
   )
   const pages = new Map(rows.map(({ id, page }) => [id, page]))
   expect(handles.map(({ id }) => pages.get(id))).toEqual(good.map(({ input }) => input.page))
   await expect(hf.submitMany(slowly, [...good, { input: { page: 1_013 } }])).rejects.toMatchObject({
     code: 'input_invalid',
   })
-  expect(await query('select from holdfast.live_job')).toHaveLength(950)
+  expect(await query('select from holdfast.job_status where finished_at is null')).toHaveLength(950)
 })
 
 test('of many jobs with keys and without, in many batches, each gets its own answer', async ({ open, query }) => {
@@ -229,7 +237,7 @@ test('of many jobs with keys and without, in many batches, each gets its own ans
   expect(handles.map(({ isNew }) => isNew)).toEqual(all.map((_, page) => page % 7 !== 0 || page >= 140))
   expect(handles.filter(({ isNew }) => !isNew).map(({ id }) => id)).toEqual(taken.map(({ id }) => id))
   const rows = await query<{ id: string; page: number }>(
-    `select id, (input ->> 'page')::int as page from holdfast.live_job`,
+    `select id, (input ->> 'page')::int as page from holdfast.job_status where finished_at is null`,
   )
   const pages = new Map(rows.map(({ id, page }) => [id, page]))
   expect(handles.map(({ id }) => pages.get(id))).toEqual(all.map((_, page) => page))
@@ -237,7 +245,9 @@ test('of many jobs with keys and without, in many batches, each gets its own ans
 
 test('submitting no jobs writes nothing', async ({ hf, query }) => {
   expect(await hf.submitMany(read, [])).toEqual([])
-  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 0 }])
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null')).toEqual([
+    { n: 0 },
+  ])
 })
 
 test("a delay counts from the database's clock, and a time in the past means now", async ({ hf, query }) => {
@@ -246,7 +256,7 @@ test("a delay counts from the database's clock, and a time in the past means now
   await hf.submit(write, null, { runAt: new Date('2100-01-01T00:00:00Z') })
   expect(
     await query(
-      `select run_at - submitted_at = interval '60 s' as later, run_at = submitted_at as now, run_at from holdfast.live_job order by id`,
+      `select run_at - submitted_at = interval '60 s' as later, run_at = submitted_at as now, run_at from holdfast.job_status where finished_at is null order by id`,
     ),
   ).toMatchObject([{ later: true }, { now: true }, { run_at: new Date('2100-01-01T00:00:00Z') }])
 })
@@ -312,7 +322,11 @@ test('what takes a look into the database to be made is made before the transact
     hf.submitMany(mooded, rarely),
   ])
   expect(all.map((handles) => handles.length)).toEqual([30, 30, 30, 30, 30, 30])
-  expect(await query('select kind, count(*)::int from holdfast.live_job group by kind order by kind')).toEqual([
+  expect(
+    await query(
+      'select kind, count(*)::int from holdfast.job_status where finished_at is null group by kind order by kind',
+    ),
+  ).toEqual([
     { kind: 'asking', count: 60 },
     { kind: 'mooded', count: 60 },
     { kind: 'write', count: 60 },
@@ -327,7 +341,8 @@ test('jobs that are too heavy for one statement are submitted in several, all or
   process.on('warning', warned)
   onTestFinished(() => void process.off('warning', warned))
   const input = 'x'.repeat(1024 * 1024 - 2)
-  const count = async () => (await query<{ n: number }>('select count(*)::int as n from holdfast.live_job'))[0]?.n
+  const count = async () =>
+    (await query<{ n: number }>('select count(*)::int as n from holdfast.job_status where finished_at is null'))[0]?.n
   const many = await hf.submitMany(
     write,
     Array.from({ length: 40 }, () => ({ input })),

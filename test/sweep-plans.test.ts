@@ -1,11 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { audit } from '#holdfast/audit/audit'
-import { endedSessions, listQueues, listQueuesOfTenant, livingSessions } from '#holdfast/engine/overview.sql'
-import { pages } from '#holdfast/engine/page.sql'
-import { tallyEvents } from '#holdfast/engine/pulse.sql'
-import { lastRefusals, lastRevivals } from '#holdfast/engine/recovery.sql'
-import { endingsOf } from '#holdfast/engine/results.sql'
 import {
   browseEvents,
   browseJobEvents,
@@ -13,7 +8,16 @@ import {
   placeBeforeEnd,
   placeBeforeEndOfJob,
 } from '#holdfast/events/log.sql'
-import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from '#holdfast/reaper/revive.sql'
+import { type Statement, textOf } from '#holdfast/postgres/sql'
+import { openStore } from '#holdfast/postgres/store'
+import { endedSessions, listQueues, listQueuesOfTenant, livingSessions } from '#holdfast/reads/overview.sql'
+import { pages } from '#holdfast/reads/page.sql'
+import { lastRefusals, lastRevivals } from '#holdfast/reads/recovery.sql'
+import { endingsOf } from '#holdfast/reads/results.sql'
+import { tallyEvents } from '#holdfast/reads/throughput.sql'
+import { lookForDue, pruneBatch } from '#holdfast/reaper/prune.sql'
+import { quarantineJobs } from '#holdfast/reaper/quarantine.sql'
+import { findAbandoned, findHung, type OrphanRow, reviveJobs } from '#holdfast/reaper/revive.sql'
 import {
   endChildSessions,
   endDeadSessions,
@@ -21,9 +25,8 @@ import {
   forgetSessions,
   strandedKinds,
 } from '#holdfast/reaper/session.sql'
-import { type Statement, textOf } from '#holdfast/store/sql'
-import { openStore } from '#holdfast/store/store'
 import { countDeliveries, listDeliveriesOfTenant, replayDeliveries } from '#holdfast/webhooks/deliveries.sql'
+import { factsAbout } from '#holdfast/why/facts.sql'
 import { newDatabase } from './fixtures.ts'
 
 // One database for the file: a million queued and a million finished jobs, a few hundred that run, and a few dozen orphans
@@ -34,8 +37,9 @@ let drop: () => Promise<void>
 let client: pg.Client
 
 const load = [
-  `alter table holdfast.live_job set (autovacuum_enabled = false)`,
-  `alter table holdfast.finished_job set (autovacuum_enabled = false)`,
+  ...['job', 'ready', 'lease', 'outcome'].map(
+    (table) => `alter table holdfast.${table} set (autovacuum_enabled = false)`,
+  ),
   `do $$ declare part text; begin
     for part in select name from holdfast.event_partition loop
       execute format('alter table holdfast.%I set (autovacuum_enabled = false)', part);
@@ -49,23 +53,25 @@ const load = [
     case when n <= 30 then now() + interval '1 d' else now() - interval '2 d' end, interval '3 s',
     case when n > 35 then now() - interval '2 d' end, case when n > 35 then 'lock gone' end, 'boss'
   from generate_series(1, 240) as n`,
-  `insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at, attempt, session_id, deadline_at, input)
-  select uuid_at(n), 'kind-' || n % 10, 'default', 'default', case when holds then 'running' else 'queued' end, 2, 3,
-    now(), now() + (n % 2) * interval '1 h' - interval '1 min', case when holds then 1 else 0 end,
-    case when holds then 1 + n / 2500 % 40 end, case when holds then now() + (case when n % 20000 = 0 then -1 else 1 end) * interval '1 h' end,
-    case when n % 2 = 0 then 'null'::json end
-  from (select n, n % 2500 = 0 as holds from generate_series(1000001, 2000000) as n) as numbered`,
-  `insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at, input)
-  select uuid_at(n), 'kind-' || n % 10, 'default', 'default', 'succeeded', 0, 1, 0, 0, 3, 2, now(), now(), case when n % 2 = 0 then 'null'::json end
+  `insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, input)
+  select uuid_at(n), 'kind-' || n % 10, 'default', 'default', 2, 3, now(), case when n % 2 = 0 then 'null'::json end
+  from generate_series(1, 2000000) as n`,
+  `insert into holdfast.ready (job_id, kind, queue, tenant, priority, crash_budget, run_at)
+  select uuid_at(n), 'kind-' || n % 10, 'default', 'default', 2, 3, now() + (n % 2) * interval '1 h' - interval '1 min'
+  from generate_series(1000001, 2000000) as n
+  where n % 2500 <> 0`,
+  `insert into holdfast.lease (session_id, deadline_at, due_at, low_id, high_id, stage, priority, kind, queue, tenant, done, job_ids)
+  select 1 + n / 2500 % 40, now() + (case when n % 20000 = 0 then -1 else 1 end) * interval '1 h', now(), uuid_at(n), uuid_at(n), 0, 2, 'kind-' || n % 10, 'default',
+    'default', '0', array[uuid_at(n)]
+  from generate_series(1002500, 2000000, 2500) as n`,
+  `insert into holdfast.outcome (job_id, kind, tenant, state, stage, attempt, failures, crashes, is_flawed, finished_at)
+  select uuid_at(n), 'sample', 'default', 'succeeded', 0, 1, 0, 0, false, now()
   from generate_series(1, 1000000) as n`,
-  // events of the latest jobs, live and finished, at which an audit looks, and the inputs of those that have none in their row
-  ...[1_000_000, 2_000_000].flatMap((last) => [
-    `insert into holdfast.job_payload (job_id) select uuid_at(n) from generate_series(${last} - 99999, ${last}, 2) as n`,
-    `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage)
-    select 'job.submitted', uuid_at(n), 'kind-' || n % 10, 'default', 0, 0 from generate_series(${last} - 99999, ${last}) as n`,
-  ]),
-  `insert into holdfast.event (type, job_id, kind, tenant, attempt, stage, session_id)
-  select 'job.finished', uuid_at(n), 'kind-' || n % 10, 'default', 1, 0, 1 from generate_series(900001, 1000000) as n`,
+  // the inputs of the latest jobs that have none in their row
+  ...[1_000_000, 2_000_000].map(
+    (last) =>
+      `insert into holdfast.job_payload (job_id) select uuid_at(n) from generate_series(${last} - 99999, ${last}, 2) as n`,
+  ),
   // what was sent, and among it a few that are to be sent or were given up
   `alter table holdfast.delivery set (autovacuum_enabled = false)`,
   `insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
@@ -139,11 +145,15 @@ function nodesOf(plan: Plan): Plan[] {
 }
 
 const orphansOf = async (where: string): Promise<OrphanRow[]> => {
-  const { rows } = await client.query(`select id, attempt, session_id from holdfast.live_job where ${where} limit 20`)
+  const { rows } = await client.query(
+    `select job_id as id, attempt, session_id, lease_id, slot, size from holdfast.running where ${where} limit 20`,
+  )
   return rows.map((row) => ({ ...row, rung: 'lock gone', lost_ms: 1000 }))
 }
 
 const day = 86_400_000
+/** How long what has ended is kept; all that has ended is younger. */
+const kept = { succeededMs: 30 * day, othersMs: 90 * day, keysMs: 7 * day, capMs: 90 * day }
 const samples: [
   name: string,
   plan: (mode: 'force_custom_plan' | 'force_generic_plan') => Promise<Plan>,
@@ -156,6 +166,8 @@ const samples: [
   ['orphan.stranded', (mode) => planOf(strandedKinds, {}, mode), 1],
   ['session.forget', (mode) => planOf(forgetSessions, { olderThanMs: day, limit: 500 }, mode), 1],
   ['refusal.forget', (mode) => planOf(forgetRefusals, { olderThanMs: 7 * day, limit: 500 }, mode), 0],
+  ['prune.look', (mode) => planOf(lookForDue, kept, mode), 0],
+  ['prune.batch', (mode) => planOf(pruneBatch, { ...kept, safe: 1e12, most: 500 }, mode), 0],
   ['session.living', (mode) => planOf(livingSessions, { before: 1_000, limit: 100 }, mode), 1],
   ['session.ended', (mode) => planOf(endedSessions, { before: 1_000, limit: 100 }, mode), 1],
   ['event.revivals', (mode) => planOf(lastRevivals, { limit: 20 }, mode), 0],
@@ -232,7 +244,23 @@ samples.push(
   ],
 )
 
-const big = ['live_job', 'finished_job', 'event', 'job_payload', 'delivery']
+/** One that has ended, one that is queued, and one that runs. */
+const told = async () =>
+  (await client.query('select pg_temp.uuid_at(n) as id from unnest(array[1000000, 1000001, 1002500]) as n')).rows.map(
+    ({ id }) => id as string,
+  )
+samples.push(
+  ...[0, 1, 2].map(
+    (index) =>
+      [
+        'why.facts',
+        async (mode) => planOf(factsAbout, { id: (await told())[index] as string, shown: 10 }, mode),
+        1,
+      ] as (typeof samples)[number],
+  ),
+)
+
+const big = ['job', 'ready', 'outcome', 'event', 'job_payload', 'delivery']
 
 async function costOf(
   name: string,
@@ -263,6 +291,25 @@ for (const state of statistics) {
   })
 }
 
+test('a batch of what is due is removed by indexes alone, beside two million jobs', async () => {
+  await client.query('begin')
+  const scans = `select relname from pg_stat_xact_user_tables
+    where schemaname = 'holdfast' and seq_tup_read > 1000 order by relname`
+  const before = (await client.query(scans)).rows
+  const piece = pruneBatch.build({ ...kept, succeededMs: 0, safe: 1e12, most: 500 })
+  await client.query(`update holdfast.outcome set finished_at = now() - interval '1 d' where seq <= (
+    select seq from holdfast.outcome order by seq offset 2000 limit 1)`)
+  await client.query(textOf(piece), [...piece.values])
+  const startedMs = performance.now()
+  const { rows } = await client.query(textOf(piece), [...piece.values])
+  const tookMs = performance.now() - startedMs
+  expect(rows).toMatchObject([{ removed: 500, forced: 0, is_full: true }])
+  expect((await client.query(scans)).rows).toEqual(before)
+  await client.query('rollback')
+  console.log(`a batch of 500: ${tookMs.toFixed(1)} ms`)
+  expect(tookMs).toBeLessThan(500)
+})
+
 test('an audit of two million jobs ends soon, and finds what is wrong', { timeout: 60_000 }, async () => {
   const store = openStore({ url, poolSize: 2, isPooled: false, statementTimeoutMs: 90_000 })
   const { violations, ms } = await audit(store, { boundMs: 20_000, latest: 100_000, budgetMs: 60_000 })
@@ -275,21 +322,26 @@ test('an audit of two million jobs ends soon, and finds what is wrong', { timeou
 })
 
 test('what every source says about a job is found by indexes, beside two million jobs', async () => {
-  const jobs = 'select pg_temp.uuid_at(n) as id from unnest(array[1000000, 1000001, 1002500]) as n'
-  const { rows } = await client.query<{ id: string }>(jobs)
   // on a connection of its own: what others have scanned is counted with the connection, not with the statement
   const asker = new pg.Client(url)
   await asker.connect()
-  for (const { id } of rows) {
-    const ask = () => asker.query('select holdfast.facts_of($1, true) is not null as is_known', [id])
-    expect((await ask()).rows).toEqual([{ is_known: true }])
-    const startedMs = performance.now()
-    await ask()
-    const tookMs = performance.now() - startedMs
+  for (const id of await told()) {
+    const { texts, values } = factsAbout.build({ id, shown: 10 })
+    const ask = () => asker.query({ name: 'why.facts', text: textOf({ texts, values }), values: [...values] })
+    expect((await ask()).rows).toMatchObject([{ facts: { job: { id } } }])
+    // the fastest of a few: a machine that stands still for a moment is no plan that walks a table
+    let tookMs = Number.POSITIVE_INFINITY
+    for (let turn = 0; turn < 5; turn++) {
+      const startedMs = performance.now()
+      await ask()
+      tookMs = Math.min(tookMs, performance.now() - startedMs)
+    }
     console.log(`what every source says: ${tookMs.toFixed(1)} ms`)
     expect(tookMs).toBeLessThan(50)
   }
-  const scanned = `select relname from pg_stat_xact_user_tables where schemaname = 'holdfast' and seq_tup_read > 0`
+  // leases and sessions are few, and read from end to end
+  const scanned = `select relname from pg_stat_xact_user_tables
+    where schemaname = 'holdfast' and relname not in ('lease', 'session') and seq_tup_read > 0`
   expect((await asker.query(scanned)).rows).toEqual([])
   await asker.end()
 })

@@ -1,18 +1,24 @@
 import { defineJob } from 'holdfast'
 import type { Client } from 'holdfast/client'
-import { listQueuesOfTenant } from '#holdfast/engine/overview.sql'
-import { pages } from '#holdfast/engine/page.sql'
 import { browseTenantEvents } from '#holdfast/events/log.sql'
-import { type Sql, textOf } from '#holdfast/store/sql'
+import { type Sql, textOf } from '#holdfast/postgres/sql'
+import { listQueuesOfTenant } from '#holdfast/reads/overview.sql'
+import { pages } from '#holdfast/reads/page.sql'
 import { listDeliveriesOfTenant } from '#holdfast/webhooks/deliveries.sql'
 import { expect, test } from './http/door.ts'
+import { finishedCrowd, queuedCrowd } from './places.ts'
 
 const noop = defineJob('noop', { run: () => {} })
 
 /** Jobs of a neighbor in a queue that nobody else uses, later than all that are there. */
-const crowd = `insert into holdfast.live_job (id, kind, queue, tenant, state, priority, crash_budget, submitted_at, run_at, input)
-  select ('ffffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'noop', 'secret-queue', 'neighbor', 'queued', 2, 3, now(), now(), 'null'
-  from generate_series(1, $1::int) as n`
+const crowd = (count: number) =>
+  queuedCrowd({
+    count,
+    id: `('ffffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`,
+    kind: `'noop'`,
+    queue: `'secret-queue'`,
+    tenant: `'neighbor'`,
+  })
 
 test('a tenant that lists jobs, queues and events learns nothing of a neighbor with a hundred thousand jobs', async ({
   open,
@@ -39,10 +45,10 @@ test('a tenant that lists jobs, queues and events learns nothing of a neighbor w
     events: (await client.listEvents({ query: { types: 'job.failed' } })).data,
   })
   const before = { mine: await seenBy(clients.mine), default: await seenBy(clients.default) }
-  await query(crowd, [100_500])
+  await query(crowd(100_500))
   await query(`insert into holdfast.queue (name, paused_at, paused_by) values ('secret-queue', now(), 'ann')`)
-  await query(`insert into holdfast.event (type, job_id, kind, tenant)
-    select 'job.submitted', gen_random_uuid(), 'noop', 'neighbor' from generate_series(1, 60000)`)
+  await query(`insert into holdfast.event_log (type, job_id, kind, tenant)
+    select 'job.submitted', gen_random_uuid(), 'noop', 'neighbor' from generate_series(1, 40000)`)
   for (const tenant of ['mine', 'default'] as const) {
     expect([tenant, await seenBy(clients[tenant])]).toEqual([tenant, before[tenant]])
     expect(before[tenant]).toMatchObject({
@@ -62,13 +68,12 @@ test('a tenant that lists jobs, queues and events learns nothing of a neighbor w
 test('a tenant that has nothing looks at nothing, whatever the planner believes of a neighbor that has everything', async ({
   query,
 }) => {
-  await query(crowd, [20_000])
-  await query(`insert into holdfast.event (type, job_id, kind, tenant)
+  await query(crowd(20_000))
+  await query(`insert into holdfast.event_log (type, job_id, kind, tenant)
     select 'job.submitted', gen_random_uuid(), 'noop', 'neighbor' from generate_series(1, 20000)`)
   await query(`insert into holdfast.delivery (event_seq, event_id, type, tenant, lane, state, body, ended_at)
     select n, 'x', 'job.failed', 'neighbor', 'lane', 'delivered', '', now() from generate_series(1, 20000) as n`)
-  await query(`insert into holdfast.finished_job (id, kind, queue, tenant, state, stage, attempt, failures, crashes, crash_budget, priority, submitted_at, finished_at)
-    select gen_random_uuid(), 'noop', 'default', 'neighbor', 'succeeded', 0, 1, 0, 0, 3, 2, now(), now() from generate_series(1, 20000)`)
+  await query(finishedCrowd({ count: 20_000, kind: `'noop'`, tenant: `'neighbor'` }))
   await query('analyze')
   const [tenant, most, limit] = ['nobody', 10_000, 50]
   const any = { kind: null, queue: null, states: null, hasItems: true, types: null, items: true, jobId: null }
@@ -114,7 +119,7 @@ test('why shows a tenant no place in the log, and nothing of what fails for othe
   expect(facts.groups).toMatchObject([{ name: 'webhooks', isBehind: true, isParked: false }])
   expect(why).toMatchObject({
     verdict: { code: 'webhook-not-planned' },
-    disagreements: ['The log tells of this job; group "webhooks" has not read all of it.'],
+    disagreements: ['The log has events of this job; group "webhooks" has not read all of them.'],
   })
   expect(JSON.stringify(why)).not.toMatch(/"seq"|Seq"|50000000|49999999|secret/)
   // whoever sees all tenants needs them

@@ -4,7 +4,7 @@ import { fromDrizzle } from 'holdfast/drizzle'
 import { fromKysely } from 'holdfast/kysely'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import type pg from 'pg'
-import type { Queryable } from '#holdfast/store/store'
+import type { Queryable } from '#holdfast/postgres/store'
 import { expect, test, until } from './fixtures.ts'
 
 const greet = defineJob('greet', { run: () => 'hello' })
@@ -46,7 +46,7 @@ test.for(Object.keys(libraries))(
       throw new Error('the caller changed its mind')
     })
     await expect(failing).rejects.toThrow('changed its mind')
-    for (const table of ['live_job', 'job_payload', 'job_key', 'event'])
+    for (const table of ['job', 'ready', 'job_payload', 'job_key', 'event'])
       expect(await query(`select count(*)::int as n from holdfast.${table}`)).toEqual([{ n: 0 }])
 
     let id = ''
@@ -107,7 +107,9 @@ test("a job and the caller's own rows are one transaction", async ({ pool, hf, q
     })
   await submitBoth(1)
   await expect(submitBoth(1)).rejects.toThrow(/duplicate key/)
-  expect(await query('select count(*)::int as n from holdfast.live_job')).toEqual([{ n: 1 }])
+  expect(await query('select count(*)::int as n from holdfast.job_status where finished_at is null')).toEqual([
+    { n: 1 },
+  ])
 })
 
 const notInTransaction: [what: string, make: (pool: pg.Pool) => unknown, says: RegExp][] = [
@@ -135,7 +137,7 @@ test.for(notInTransaction)(
     await expect(hf.submit(greet, null, { tx })).rejects.toMatchObject(refused)
     await expect(hf.submitMany(greet, [{ input: 1 }], { tx })).rejects.toMatchObject(refused)
     await expect(hf.barrier.abort('b', { tx })).rejects.toMatchObject(refused)
-    expect(await query('select from holdfast.live_job')).toHaveLength(0)
+    expect(await query('select from holdfast.job_status where finished_at is null')).toHaveLength(0)
   },
 )
 

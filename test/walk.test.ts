@@ -1,7 +1,8 @@
 import fc from 'fast-check'
-import { getJob } from '#holdfast/engine/read.sql'
-import type { Fence, JobId } from '#holdfast/job/id'
+import type { HeldFence, JobId } from '#holdfast/job/id'
 import { allMoves, announces, can, isFinal, leadsTo, type MoveName, moves, type State } from '#holdfast/job/machine'
+import type { Store } from '#holdfast/postgres/store'
+import { getJob } from '#holdfast/reads/job.sql'
 import {
   advanceJobs,
   failJobs,
@@ -11,8 +12,9 @@ import {
   releaseJobs,
   retryJobs,
 } from '#holdfast/settle/settle.sql'
-import type { Store } from '#holdfast/store/store'
-import { cancelJobs, redoJobs } from '#holdfast/submit/submit.sql'
+import { redoJobs } from '#holdfast/submit/redo.sql'
+import { cancelJobs } from '#holdfast/submit/submit.sql'
+import { heldFenceOf } from '#holdfast/worker/attempt'
 import { expect, test } from './fixtures.ts'
 import type { Given } from './given.ts'
 
@@ -88,22 +90,28 @@ async function countOf(settling: Promise<Moved[]>): Promise<number> {
 async function made(
   store: Store,
   given: Given,
-  job: { id: JobId; queue: string; sessionId: number },
+  job: { id: JobId; queue: string; sessionId: number; fences: HeldFence[] },
   step: Step,
   attempt: number,
 ) {
   const { id, queue, sessionId } = job
-  const fences: Fence[] = [{ id, attempt: attempt - step.age }]
-  const ended = { fences, sessionId, outputs: ['1'], stageNames: ['any'] }
-  const erred = { fences, sessionId, errors: ['{"code":"permanent"}'] }
+  const attemptBefore = attempt - step.age
+  const nowhere = { id, attempt: attemptBefore, sessionId, leaseId: 1, slot: 0, leaseSize: 1 }
+  const fences = [job.fences.find((fence) => fence.attempt === attemptBefore) ?? nowhere]
+  const ended = { fences, outputs: ['1'], stageNames: ['any'] }
+  const erred = { fences, errors: ['{"code":"permanent"}'] }
   const chosen = { ids: [id], tenant: null }
   const count = await {
-    claim: async () => (await given.claim({ sessionId, queue, stageCount: 99 })).length,
+    claim: async () => {
+      const claimed = await given.claim({ sessionId, queue, stageCount: 99 })
+      job.fences.push(...claimed.map(heldFenceOf))
+      return claimed.length
+    },
     advance: () => countOf(store.run(advanceJobs, ended)),
     finish: () => countOf(store.run(finishJobs, ended)),
     retry: () => countOf(store.run(retryJobs, { ...erred, delaysMs: [0] })),
     fail: () => countOf(store.run(step.to === 'partial' ? failOptional : failJobs, erred)),
-    release: () => countOf(store.run(releaseJobs, { fences, sessionId })),
+    release: () => countOf(store.run(releaseJobs, { fences })),
     cancel: async () => (await store.run(cancelJobs, { ...chosen, reason: null })).length,
     redo: async () => (await store.run(redoJobs, { ...chosen, isFromStart: false })).length,
   }[step.move as (typeof walked)[number]]()
@@ -119,7 +127,7 @@ test('on every random walk the database is where the machine says, and makes no 
   const seen = new Set<MoveName>()
   await fc.assert(
     fc.asyncProperty(steps, async (given_) => {
-      const job = { ...(await given.queued()), sessionId }
+      const job = { ...(await given.queued()), sessionId, fences: [] }
       let model: Model = { state: 'queued', attempt: 0, stage: 0, failures: 0, events: ['job.submitted'] }
       for (const step of given_.map(stepOf)) {
         const next = judged(model, step)
@@ -150,14 +158,15 @@ test('when every move is tried at once on one running job, the law lets exactly 
   query,
 }) => {
   for (let round = 0; round < 25; round++) {
-    const { id, attempt, sessionId } = await given.running()
-    const fences = [{ id, attempt }]
+    const running = await given.running()
+    const { id } = running
+    const fences = [running]
     const moved = await Promise.all([
-      store.run(finishJobs, { fences, sessionId, outputs: ['1'], stageNames: ['any'] }),
-      store.run(failJobs, { fences, sessionId, errors: ['{}'] }),
-      store.run(retryJobs, { fences, sessionId, errors: ['{}'], delaysMs: [60_000] }),
-      store.run(releaseJobs, { fences, sessionId }),
-      store.run(advanceJobs, { fences, sessionId, outputs: ['1'], stageNames: ['any'] }),
+      store.run(finishJobs, { fences, outputs: ['1'], stageNames: ['any'] }),
+      store.run(failJobs, { fences, errors: ['{}'] }),
+      store.run(retryJobs, { fences, errors: ['{}'], delaysMs: [60_000] }),
+      store.run(releaseJobs, { fences }),
+      store.run(advanceJobs, { fences, outputs: ['1'], stageNames: ['any'] }),
     ])
     expect(moved.map(([answer]) => answer?.count).sort()).toEqual([0, 0, 0, 0, 1])
     const events = await query('select type from holdfast.event where job_id = $1', [id])

@@ -67,7 +67,10 @@ test('a webhook arrives although its process was killed with -9 right after the 
   const job = await hf.submit(kinds.hold, { name: 'now' })
   await worker.heard('it runs', (line) => line.started !== undefined)
   worker.order({ open: 'now' })
-  await until(async () => (await query('select from holdfast.finished_job')).length === 1, 'the settle')
+  await until(
+    async () => (await query('select from holdfast.job_status where finished_at is not null')).length === 1,
+    'the settle',
+  )
   await worker.kill('SIGKILL')
   expect(await hf.webhooks.deliveries()).toEqual([])
   await startMember({ url, role: 'reap', settings })

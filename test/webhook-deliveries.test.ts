@@ -1,10 +1,10 @@
 import type { Holdfast } from 'holdfast'
-import { textOf } from '#holdfast/store/sql'
+import { textOf } from '#holdfast/postgres/sql'
 import { claimDeliveries } from '#holdfast/webhooks/claim.sql'
 import { Lanes } from '#holdfast/webhooks/lanes'
 import { expect, type Fixtures, gate, test, until } from './fixtures.ts'
 import { type Answers, bodyOf, echo, hook, near, settled, verify } from './webhooks/hooks.ts'
-import { deafPort, receiver } from './webhooks/receiver.ts'
+import { closedPort, receiver } from './webhooks/receiver.ts'
 
 type Query = Fixtures['query']
 
@@ -104,7 +104,7 @@ test.for<[Answers[number], string]>([
 
 test('a receiver that cannot be reached is tried again', async ({ open, query }) => {
   const hf = await open(near)
-  await endpointAt(hf, `http://127.0.0.1:${await deafPort()}`)
+  await endpointAt(hf, `http://127.0.0.1:${await closedPort()}`)
   await hf.deliver()
   await hf.submit(echo, 1)
   expect(await failedTimes(hf, query, 1)).toMatchObject({ status: null, error: 'The connection was refused.' })
@@ -116,7 +116,10 @@ test('a receiver that does not answer is given up in time, and tried again', asy
   await endpointAt(hf, server.url)
   await hf.deliver()
   await hf.submit(echo, 1)
-  expect(await failedTimes(hf, query, 1)).toMatchObject({ status: null, error: 'No answer came within 300 ms.' })
+  expect(await failedTimes(hf, query, 1)).toMatchObject({
+    status: null,
+    error: 'The receiver did not respond within 300 ms.',
+  })
   await server[Symbol.asyncDispose]()
 })
 
@@ -286,7 +289,7 @@ test('an endpoint that succeeded meanwhile is not switched off when a delivery i
 
 test('what waits for an endpoint dies when it is switched off or removed by hand', async ({ open, query }) => {
   const hf = await open({ ...near, webhooks: false })
-  const url = `http://127.0.0.1:${await deafPort()}`
+  const url = `http://127.0.0.1:${await closedPort()}`
   const [off, gone] = [await endpointAt(hf, url), await endpointAt(hf, url)]
   const { stop } = await hf.deliver()
   await hf.submit(echo, 1)
@@ -303,7 +306,10 @@ test('what waits for an endpoint dies when it is switched off or removed by hand
   expect((await hf.audit()).violations).toEqual([])
 })
 
-test('a delivery that was planned while its endpoint was switched off dies unsent', async ({ open, query }) => {
+test('a delivery that was planned while its endpoint was disabled becomes a dead letter without being sent', async ({
+  open,
+  query,
+}) => {
   const server = await hook()
   const hf = await open(near)
   const endpoint = await endpointAt(hf, server.url)

@@ -1,5 +1,5 @@
-import type { Holdfast } from 'holdfast'
-import { textOf } from '#holdfast/store/sql'
+import { defineJob, type Holdfast } from 'holdfast'
+import { textOf } from '#holdfast/postgres/sql'
 import { claimDeliveries } from '#holdfast/webhooks/claim.sql'
 import { Lanes } from '#holdfast/webhooks/lanes'
 import { expect, type Fixtures, gate, test, until } from './fixtures.ts'
@@ -247,3 +247,46 @@ test('neither a test nor a delivery tells whether an internal name exists', asyn
 test('a malformed name server is refused at the start', async ({ open }) => {
   await expect(open({ webhookNameServers: ['dns.corp.test'] })).rejects.toMatchObject({ code: 'config_invalid' })
 })
+
+test('a schema that quotes half a character keeps nobody from being told, and its message arrives', async ({
+  open,
+}) => {
+  const server = await hook()
+  let problem: string | undefined
+  const validate = (value: unknown) => (problem === undefined ? { value } : { issues: [{ message: problem }] })
+  const strict = defineJob('strict', {
+    input: { '~standard': { version: 1, vendor: 'test', validate } },
+    run: () => {},
+  })
+  const hf = await open({ jobs: [strict, echo], ...near })
+  await hf.webhooks.create({ url: server.url })
+  await hf.submit(strict, null)
+  problem = `got ${'😀'.slice(0, 1)}`
+  await hf.work()
+  await hf.submit(echo, null)
+  await server.got(2)
+  expect(server.told().flatMap(({ data }) => data.error?.message ?? [])).toEqual([
+    expect.stringContaining('got \uFFFD'),
+  ])
+})
+
+test('an event whose data the database cannot read keeps no other from being told', async ({ open, query }) => {
+  const server = await hook()
+  const hf = await open({ jobs: [echo], ...near })
+  await hf.webhooks.create({ url: server.url, types: ['job.failed', 'job.submitted'] })
+  const { id } = await hf.submit(echo, null)
+  await query(
+    `insert into holdfast.event_log (type, state, job_id, kind, tenant, data)
+    values ('job.failed', 'failed', $1, 'echo', 'default', '{"code":"handler_failed","message":"\\ud800"}')`,
+    [id],
+  )
+  await hf.submit(echo, null)
+  await hf.deliver()
+  await server.got(3)
+  expect(
+    server
+      .told()
+      .map(({ type }) => type)
+      .sort(),
+  ).toEqual(['job.failed', 'job.submitted', 'job.submitted'])
+}, 60_000)

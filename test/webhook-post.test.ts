@@ -7,7 +7,7 @@ import { makeResolver, type Resolve } from '#holdfast/webhooks/resolver'
 import { freshSecret } from '#holdfast/webhooks/secret'
 import { sign } from '#holdfast/webhooks/sign'
 import { nameServer, resolverAt } from './webhooks/name-server.ts'
-import { certificate, deafPort, rawReceiver, receiver } from './webhooks/receiver.ts'
+import { certificate, closedPort, rawReceiver, receiver } from './webhooks/receiver.ts'
 
 const headers = { 'content-type': 'application/json' }
 const tenant = 'default'
@@ -116,7 +116,7 @@ describe('what an answer means', () => {
 describe('a connection that fails is worth a retry', () => {
   test('when it is refused', async () => {
     await using one = poster()
-    const result = await one.to(`http://127.0.0.1:${await deafPort()}`)
+    const result = await one.to(`http://127.0.0.1:${await closedPort()}`)
     expect(result).toEqual({ kind: 'retry', reason: 'The connection was refused.', ms: expect.any(Number) })
   })
 
@@ -135,7 +135,7 @@ describe('a connection that fails is worth a retry', () => {
     await using one = poster({ timeoutMs: short, resolve: () => new Promise(() => {}) })
     expect(await one.to('https://hooks.test/')).toMatchObject({
       kind: 'retry',
-      reason: 'No answer came within 300 ms.',
+      reason: 'The receiver did not respond within 300 ms.',
     })
   })
 
@@ -164,7 +164,10 @@ describe('a connection that fails is worth a retry', () => {
   test('when the receiver never answers', async () => {
     await using server = await receiver(() => {})
     await using one = poster({ timeoutMs: short })
-    expect(await one.to(server.url)).toMatchObject({ kind: 'retry', reason: 'No answer came within 300 ms.' })
+    expect(await one.to(server.url)).toMatchObject({
+      kind: 'retry',
+      reason: 'The receiver did not respond within 300 ms.',
+    })
     await server.isLeft()
   })
 
@@ -175,7 +178,10 @@ describe('a connection that fails is worth a retry', () => {
       socket.once('close', () => clearInterval(drip))
     })
     await using one = poster({ timeoutMs: short })
-    expect(await one.to(server.url)).toMatchObject({ kind: 'retry', reason: 'No answer came within 300 ms.' })
+    expect(await one.to(server.url)).toMatchObject({
+      kind: 'retry',
+      reason: 'The receiver did not respond within 300 ms.',
+    })
     await server.isLeft()
   })
 

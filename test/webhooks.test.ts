@@ -395,7 +395,9 @@ test.for<[string, string, (hf: import('holdfast').Holdfast) => Promise<unknown>]
   ['the group of webhooks', 'group_invalid', (hf) => hf.events.subscribe('webhooks', {}, () => {})],
 ])('%s is refused with %s', async ([, code, call], { hf, query }) => {
   await expect(call(hf)).rejects.toMatchObject({ code })
-  expect(await query('select from holdfast.endpoint union all select from holdfast.live_job')).toEqual([])
+  expect(
+    await query('select from holdfast.endpoint union all select from holdfast.job_status where finished_at is null'),
+  ).toEqual([])
 })
 
 test.for([{ webhookAllow: ['10.0.0.1/99'] }, { secretKey: 'short' }])(

@@ -23,12 +23,12 @@ test('a quarantined job shows the signal or exit code of each process that it to
   run(['work', module, '--processes', '1', '--url', url])
   await until(async () => (await hf.get(id))?.state === 'failed', 'it is quarantined', 45_000)
   const { stdout } = await call(['why', id, '--url', url])
-  expect(stdout).toMatch(/^why .*failed .*lost 3 workers.*\(last: child exited, ended by SIGABRT\)/m)
-  expect(stdout).toMatch(/job\.revived, .*attempt 1, .*: child exited, ended by SIGKILL$/m)
+  expect(stdout).toMatch(/^why .*failed .*lost 3 workers.*\(last: child exited, killed by SIGABRT\)/m)
+  expect(stdout).toMatch(/job\.revived, .*attempt 1, .*: child exited, killed by SIGKILL$/m)
   expect(stdout).toMatch(/job\.revived, .*attempt 2, .*: child exited, ended with code 7$/m)
   const ended = await hf.sessions({ ended: true })
   expect(ended.map(({ exit }) => exit)).toEqual(
-    expect.arrayContaining(['ended by SIGABRT', 'ended with code 7', 'ended by SIGKILL']),
+    expect.arrayContaining(['killed by SIGABRT', 'ended with code 7', 'killed by SIGKILL']),
   )
 })
 
@@ -47,7 +47,7 @@ test('why shows events with their reasons: what an attempt threw, and who cancel
   expect(cancelled.code).toBe(0)
   const { stdout } = await call(['why', id, '--url', url])
   expect(stdout).toMatch(
-    /job\.retried, stage run \(1 of 1\), attempt 1, .* ago: the printer is on fire \(again in .*\)$/m,
+    /job\.retried, stage run \(1 of 1\), attempt 1, .* ago: the printer is on fire \(retry in .*\)$/m,
   )
   expect(stdout).toMatch(/job\.cancelled, .*: wrong printer \(by .+\)$/m)
   const shown = await call(['show', id, '--url', url])
@@ -109,7 +109,7 @@ test('beyond a thousand the jobs before another are not counted, and why says so
     Array.from({ length: 1_010 }, () => ({ input: null })),
   )
   const { stdout } = await call(['why', jobs.at(-1)?.id as string, '--url', url])
-  expect(stdout).toContain('at least 1,000 due before it')
+  expect(stdout).toContain('at least 1,000 ahead of it')
 })
 
 test('a group that an open transaction holds back is shown with that transaction, by top and among groups', async ({

@@ -1,8 +1,9 @@
 import { defineJob, PermanentError } from 'holdfast'
 import { afterAll } from 'vitest'
+import { textOf } from '#holdfast/postgres/sql'
 import { type OrphanName, orphans } from '#holdfast/reaper/orphans'
-import { forgetSnapshots } from '#holdfast/why/facts.sql'
-import { mend } from '#holdfast/why/mend'
+import { applyRepair } from '#holdfast/why/apply-repair'
+import { factsAbout, forgetSnapshots } from '#holdfast/why/facts.sql'
 import { rules } from '#holdfast/why/verdict'
 import { call } from './cli/command.ts'
 import { sweepOf } from './crash/sweep.ts'
@@ -15,8 +16,9 @@ const extract = defineJob('extract', { run: () => {} })
 // Every class of the catalogue and every other verdict, made and asked about. What is made how: see why/made.ts.
 
 const tables = [
-  'live_job',
-  'finished_job',
+  'job',
+  'ready',
+  'outcome',
   'barrier',
   'owned_barrier',
   'session',
@@ -42,19 +44,19 @@ async function look({ hf, query, store }: Pick<Fixtures, 'hf' | 'query' | 'store
   expect(why.repair?.name ?? null).toBe(made.repair ?? null)
 
   const before = await everything(query)
-  const dry = await hf.mend(id, { dryRun: true })
+  const dry = await hf.repair(id, { dryRun: true })
   expect(dry).toMatchObject({ repair: made.repair ?? null, isApplied: false })
   expect(dry.sentence).toMatch(/^Nothing was changed/)
   expect(await everything(query)).toEqual(before)
 
-  const mended = await hf.mend(id)
-  expect(mended.isApplied).toBe(made.repair !== undefined)
+  const repaired = await hf.repair(id)
+  expect(repaired.isApplied).toBe(made.repair !== undefined)
   if (!made.repair) expect(await everything(query)).toEqual(before)
-  else if (made.after) expect(mended.why.verdict.code).toBe(made.after)
-  else expect(mended.why.verdict.code).not.toBe(made.code)
+  else if (made.after) expect(repaired.why.verdict.code).toBe(made.after)
+  else expect(repaired.why.verdict.code).not.toBe(made.code)
   // whoever is late finds nothing to do; only a wake-up can be given any number of times
   if (made.repair && made.repair !== 'wake')
-    expect(await mend(store, made.repair, { id: why.id, tenant: null, facts: why.facts })).toBe('nothing')
+    expect(await applyRepair(store, made.repair, { id: why.id, tenant: null, facts: why.facts })).toBe('nothing')
   return why
 }
 
@@ -192,15 +194,15 @@ test('snapshots are forgotten with the events of their time', async ({ given, hf
 
 test('whoever mends a job whose wake-up was lost wakes the workers', async ({ given, hf, query, pool }) => {
   const { id } = await given.queued()
-  await query(`update holdfast.live_job set run_at = now() - interval '2 min'`)
+  await query(`update holdfast.ready set run_at = now() - interval '2 min'`)
   await query(`insert into holdfast.session (pid, host, version, kinds, queues, concurrency, lease_until, lost_after)
-    select 1, 'test', '0', array[kind], array[queue], 10, now() + interval '1 min', interval '1 min' from holdfast.live_job`)
+    select 1, 'test', '0', array[kind], array[queue], 10, now() + interval '1 min', interval '1 min' from holdfast.job_status where finished_at is null`)
   expect(await hf.why(id)).toMatchObject({ orphan: 'submitted-unannounced', repair: { name: 'wake' } })
   const worker = await pool.connect()
   const woken = gate<string>()
   worker.on('notification', ({ channel }) => woken.open(channel))
   await worker.query('listen holdfast_wake')
-  expect((await hf.mend(id)).isApplied).toBe(true)
+  expect((await hf.repair(id)).isApplied).toBe(true)
   expect(await woken.promise).toBe('holdfast_wake')
   worker.release(true)
 })
@@ -215,12 +217,12 @@ test('a tenant is told about its own jobs only, and nothing about the machines',
   const { id, sessionId } = await given.running({ tenant: 'acme' })
   await query(`update holdfast.session set host = 'secret-host', pid = 4242, lease_until = now() - interval '1 s'`)
   await expect(hf.why(id, { tenant: 'other' })).rejects.toMatchObject({ code: 'job_not_found' })
-  await expect(hf.mend(id, { tenant: 'other' })).rejects.toMatchObject({ code: 'job_not_found' })
+  await expect(hf.repair(id, { tenant: 'other' })).rejects.toMatchObject({ code: 'job_not_found' })
   expect(JSON.stringify(await hf.why(id))).toMatch(/secret-host.*host-a/)
   const why = await hf.why(id, { tenant: 'acme' })
   expect(JSON.stringify(why)).not.toMatch(/secret-host|4242|host-a|4711/)
   expect(why).toMatchObject({ state: 'running', facts: { session: { id: sessionId } }, repair: { name: 'revive' } })
-  expect(await hf.mend(id, { tenant: 'acme' })).toMatchObject({ isApplied: true, why: { state: 'queued' } })
+  expect(await hf.repair(id, { tenant: 'acme' })).toMatchObject({ isApplied: true, why: { state: 'queued' } })
 })
 
 test('the remote worker of a tenant is none for the jobs of others', async ({ hf, store }) => {
@@ -243,7 +245,7 @@ test('a tenant whose job waits behind those of others is promised no moment, and
   await hf.remote.open({ kinds: [{ name: 'extract' }] })
   await hf.submit(extract, null as never, { tenant: 'other' })
   const { id } = await hf.submit(extract, null as never, { tenant: 'acme' })
-  await query(`update holdfast.live_job set run_at = run_at - interval '1 min'`)
+  await query(`update holdfast.ready set run_at = run_at - interval '1 min'`)
   expect((await hf.why(id)).verdict.code).toBe('in-line')
   expect(await hf.why(id, { tenant: 'acme' })).toMatchObject({
     verdict: { code: 'due' },
@@ -278,19 +280,20 @@ test('who goes before a job is counted without walking over what is scheduled be
 }) => {
   const { id } = await given.queued()
   await query(
-    `insert into holdfast.live_job
+    `insert into holdfast.ready
     select made.*
-    from holdfast.live_job as one, generate_series(1, 20000) as n,
-      jsonb_populate_record(one, jsonb_build_object('id', gen_random_uuid(), 'run_at', now() + n * interval '1 s')) as made
-    where one.id = $1`,
+    from holdfast.ready as one, generate_series(1, 20000) as n,
+      jsonb_populate_record(one, jsonb_build_object('job_id', gen_random_uuid(), 'run_at', now() + n * interval '1 s')) as made
+    where one.job_id = $1`,
     [id],
   )
-  await query('analyze holdfast.live_job')
+  await query('analyze holdfast.ready')
   const client = await pool.connect()
   await client.query('begin')
-  await client.query('select holdfast.facts_of($1, true)', [id])
+  const piece = factsAbout.build({ id, shown: 10 })
+  await client.query(textOf(piece), [...piece.values])
   const { rows } = await client.query(
-    `select pg_stat_get_xact_tuples_returned('holdfast.live_job_lane'::regclass)::int as read`,
+    `select pg_stat_get_xact_tuples_returned('holdfast.ready_lane'::regclass)::int as read`,
   )
   await client.query('rollback')
   client.release()
@@ -302,7 +305,7 @@ test('a tenant cannot resume a queue that all tenants share', async ({ given, hf
   await hf.pauseQueue(queue)
   expect(await hf.why(id)).toMatchObject({ repair: { name: 'resume-queue' } })
   expect(await hf.why(id, { tenant: 'acme' })).toMatchObject({ verdict: { code: 'queue-paused' }, repair: null })
-  expect(await hf.mend(id, { tenant: 'acme' })).toMatchObject({ isApplied: false, repair: null })
+  expect(await hf.repair(id, { tenant: 'acme' })).toMatchObject({ isApplied: false, repair: null })
 })
 
 test('the continuation of a barrier of its own is told about before it is submitted, to its tenant only', async ({
@@ -315,9 +318,9 @@ test('the continuation of a barrier of its own is told about before it is submit
 
 test('an id that no source knows is not found, and a word that is no id is refused', async ({ hf }) => {
   await expect(hf.why('01890a5d-ac96-774b-bcce-b302099a8057')).rejects.toMatchObject({ code: 'job_not_found' })
-  await expect(hf.mend('01890a5d-ac96-774b-bcce-b302099a8057')).rejects.toMatchObject({ code: 'job_not_found' })
+  await expect(hf.repair('01890a5d-ac96-774b-bcce-b302099a8057')).rejects.toMatchObject({ code: 'job_not_found' })
   await expect(hf.why('nonsense')).rejects.toMatchObject({ code: 'id_invalid' })
-  await expect(hf.mend('01890a5d-ac96-774b-bcce-b302099a8057', { dryRun: 'yes' as never })).rejects.toMatchObject({
+  await expect(hf.repair('01890a5d-ac96-774b-bcce-b302099a8057', { dryRun: 'yes' as never })).rejects.toMatchObject({
     code: 'option_invalid',
   })
 })
@@ -333,7 +336,7 @@ test('holdfast why says the verdict first, then where sources disagree, and repa
   const env = { HOLDFAST_URL: url }
   const told = await call(['why', id.slice(-8)], { env })
   expect(told.stdout).toMatch(/^why +lost: the lease of session \d+ ran out/)
-  expect(told.stdout).toMatch(/^next +It is put back in its queue, and claimed anew, by [\d:.]+ at the latest/m)
+  expect(told.stdout).toMatch(/^next +It returns to its queue and is claimed again, by [\d:.]+ at the latest/m)
   expect(told.stdout).toMatch(/^but +The row says running/m)
   expect(told.stdout).toMatch(/^session +\d+, on test, process \d+/m)
   expect(told.stdout).toMatch(/\$ holdfast why [0-9a-f]{8} --fix$/m)

@@ -1,6 +1,7 @@
 import { type AttemptAborted, defineJob, PermanentError } from 'holdfast'
 import { z } from 'zod'
 import { expect, gate, test, until } from './fixtures.ts'
+import { queueAgain } from './places.ts'
 
 /** So rare that only a wake-up can be in time. */
 const never = 3_600_000
@@ -89,7 +90,7 @@ test('no job starts before its run_at, whoever polls', async ({ open, query }) =
   const handles = await Promise.all(
     Array.from({ length: 40 }, (_, n) => engines[0].submit(punctual, null, { delayMs: n * 15 })),
   )
-  const due = await query<{ id: string; run_at: Date }>('select id, run_at from holdfast.live_job')
+  const due = await query<{ id: string; run_at: Date }>('select job_id as id, run_at from holdfast.ready')
   await Promise.all(handles.map((handle) => handle.result({ timeout: 15_000 })))
   expect(due.length).toBeGreaterThan(10)
   for (const { id, run_at } of due) expect(startedAt.get(id)).toBeGreaterThanOrEqual(run_at.getTime())
@@ -110,7 +111,7 @@ test('a backoff survives the restart of its worker, and is not cut short by it',
   const { id } = await first.submit(flaky, null)
   const [waiting] = await until(async () => {
     const rows = await query<{ run_at: Date; failures: number }>(
-      `select run_at, failures from holdfast.live_job where state = 'queued' and failures = 1`,
+      `select run_at, failures from holdfast.job_status where finished_at is null and state = 'queued' and failures = 1`,
     )
     return rows.length > 0 ? rows : null
   }, 'the job waits for its retry')
@@ -188,11 +189,11 @@ test('a handler that ignores its signal is given up after its grace, and its pla
   query,
 }) => {
   const finish = gate()
-  const deaf = defineJob('deaf', { timeoutMs: 50, retries: 0, run: () => finish.promise })
+  const unresponsive = defineJob('unresponsive', { timeoutMs: 50, retries: 0, run: () => finish.promise })
   const greet = defineJob('greet', { run: () => 'hello' })
-  const hf = await open({ jobs: [deaf, greet], timeoutGraceMs: 100, concurrency: 1 })
+  const hf = await open({ jobs: [unresponsive, greet], timeoutGraceMs: 100, concurrency: 1 })
   await hf.work()
-  const hung = await hf.submit(deaf, null)
+  const hung = await hf.submit(unresponsive, null)
   await expect(hung.result()).rejects.toMatchObject({ details: { error: { code: 'timeout' } } })
   expect(await (await hf.submit(greet, null)).result({ timeout: 10_000 })).toMatchObject({ output: 'hello' })
   finish.open()
@@ -302,9 +303,7 @@ test('a handler whose job was taken away is told so, and whatever it still write
   await hf.work()
   const handle = await hf.submit(zombie, null)
   await until(() => signals.length === 1, 'it runs')
-  await query(
-    `update holdfast.live_job set state = 'queued', session_id = null, deadline_at = null, crashes = crashes + 1`,
-  )
+  await queueAgain(query, [handle.id], { crashes: 1 })
   await until(() => signals[0]?.aborted, 'its signal fires')
   expect(signals[0]?.reason).toMatchObject({ reason: 'lease_lost' })
   await until(() => signals.length === 2, 'its successor runs')
@@ -349,7 +348,9 @@ test('a worker never runs more handlers at once than it may, and holds no jobs t
   await hf.work({ concurrency: 3 })
   await until(() => running === 3, 'all places are taken')
   await until(async () => (await query(`select from holdfast.session where wants_wake`)).length === 0)
-  expect(await query(`select count(*)::int as n from holdfast.live_job where state = 'running'`)).toEqual([{ n: 3 }])
+  expect(
+    await query(`select count(*)::int as n from holdfast.job_status where finished_at is null and state = 'running'`),
+  ).toEqual([{ n: 3 }])
   finish.open()
   for (const { id } of handles) await hf.handle(id, long).result({ timeout: 10_000 })
   expect(most).toBe(3)
@@ -370,15 +371,20 @@ test('jobs that were claimed ahead but cannot be started soon are given back, at
   await hf.work()
   await until(async () => {
     const [row] = await query<{ running: number; all: number }>(
-      `select count(*) filter (where state = 'running')::int as running, count(*)::int as all from holdfast.live_job`,
+      `select count(*) filter (where state = 'running')::int as running, count(*)::int as all from holdfast.job_status where finished_at is null`,
     )
     return row?.all === 500 && row.running === 2
   }, 'only what runs is held')
-  expect(await query('select max(failures) as failures, max(crashes) as crashes from holdfast.live_job')).toEqual([
-    { failures: 0, crashes: 0 },
-  ])
+  expect(
+    await query(
+      'select max(failures) as failures, max(crashes) as crashes from holdfast.job_status where finished_at is null',
+    ),
+  ).toEqual([{ failures: 0, crashes: 0 }])
   finish.open()
-  await until(async () => (await query('select from holdfast.live_job limit 1')).length === 0, 'all are done')
+  await until(
+    async () => (await query('select from holdfast.job_status where finished_at is null limit 1')).length === 0,
+    'all are done',
+  )
 })
 
 test('many jobs on two workers each run exactly once', async ({ open, query }) => {
@@ -390,12 +396,17 @@ test('many jobs on two workers each run exactly once', async ({ open, query }) =
     counted,
     Array.from({ length: 3_000 }, (_, input) => ({ input })),
   )
-  await until(async () => (await query('select from holdfast.live_job limit 1')).length === 0, 'all are done')
+  await until(
+    async () => (await query('select from holdfast.job_status where finished_at is null limit 1')).length === 0,
+    'all are done',
+  )
   expect(runs.size).toBe(3_000)
   expect([...runs.values()].every((count) => count === 1)).toBe(true)
-  expect(await query('select state, count(*)::int as n from holdfast.finished_job group by state')).toEqual([
-    { state: 'succeeded', n: 3_000 },
-  ])
+  expect(
+    await query(
+      'select state, count(*)::int as n from holdfast.job_status where finished_at is not null group by state',
+    ),
+  ).toEqual([{ state: 'succeeded', n: 3_000 }])
   expect(await query(`select count(*)::int as n from holdfast.event where type = 'job.finished'`)).toEqual([
     { n: 3_000 },
   ])

@@ -1,4 +1,4 @@
-// Holdfast at its defaults beside its peers at their defaults and at their best, on one Postgres, interleaved.
+// Compares Holdfast at its defaults with its peers at their defaults and at their best, on one Postgres, interleaved.
 // Usage: npm run bench [-- --quick --only drain,bulk --contenders holdfast,graphile-best --rounds 3 --jobs 100000 --json --write]
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
@@ -13,15 +13,15 @@ import { write } from './write.mjs'
 
 const usage = `Usage: npm run bench -- [options]
 
-  --quick               Small and short: does it run, not how fast.
+  --quick               Small and short, to see whether it runs.
   --only <names>        Only these measures: ${measures.map(({ name }) => name).join(', ')}.
   --contenders <names>  Only these: ${contenders.map(({ id }) => id).join(', ')}.
   --rounds <number>     Rounds of each (default 3).
   --jobs <number>       Jobs of a drain or a bulk submit (default 100000).
   --rows <number>       Finished rows, and as many scheduled ones, of the measure "loaded" (default 1000000).
-  --cap <seconds>       How long a recovery is waited for (default 75).
+  --cap <seconds>       How long to wait for a recovery (default 75).
   --seconds <number>    How long the mixed load lasts (default 60).
-  --url <text>          Postgres to use, in databases of its own there. Without it, an embedded one that goes after.
+  --url <text>          Postgres server to use; creates its own databases there. Default: a temporary embedded Postgres.
   --json                One JSON document instead of the table.
   --write               Write table, plot and figures to docs/benchmarks/.`
 
@@ -51,7 +51,7 @@ const report = { ...outcome, scale, machine: { ...before, loadAfter: machineNow(
 process.stdout.write(flags.json ? `${JSON.stringify(report, null, 2)}\n` : textOf(report))
 if (flags.write && ending.signal.aborted) tell('Nothing is written: it was interrupted.')
 else if (flags.write) write(report, tell)
-// nothing measured is no benchmark; a peer that was left out is
+// fails only if nothing was measured; a peer may be left out
 process.exit(Object.keys(report.figures).length === 0 ? 1 : 0)
 
 function readFlags() {

@@ -1,4 +1,4 @@
-// Who takes part. `part` is the share of the jobs that a slow one gets to drain, so that a round ends; its rate is what counts.
+// The contenders. `part` is the share of the jobs that a slow one gets to drain, so that a round ends; only its rate counts.
 
 /** Every contender, in the order of the tables. */
 export const contenders = [
@@ -22,7 +22,7 @@ export const contenders = [
   },
 ].map((contender) => ({ isBest: false, part: 1, redis: undefined, ...contender, isOurs: contender.id === 'holdfast' }))
 
-/** The words that a contender's file answers to: lay, open, worker, and fill where rows can be added by SQL. */
-export function wordsOf({ module }) {
+/** A contender's adapter: install, open, worker, and fill where rows can be added by SQL. */
+export function adapterOf({ module }) {
   return import(`./contenders/${module}.mjs`)
 }

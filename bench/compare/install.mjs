@@ -1,15 +1,15 @@
-// The peers are installed at the first run, into this folder and for this benchmark only.
+// Installs the peers at the first run, into this folder, for this benchmark only.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const here = import.meta.dirname
 
-/** Installs the peers if they are not there; answers what went wrong, or undefined. */
+/** Installs the peers if they are missing. Returns what went wrong, or undefined. */
 export function installPeers(tell) {
   if (isInstalled()) return undefined
   tell('Installing the peers (npm ci in bench/compare) …')
-  // a peer that asks for a later Node is installed all the same: whether it runs is seen when it runs
+  // a peer that requires a later Node is installed anyway: it may run all the same
   const flags = ['ci', '--ignore-scripts', '--engine-strict=false', '--no-audit', '--no-fund']
   const result = spawnSync('npm', flags, { cwd: here, encoding: 'utf8', shell: process.platform === 'win32' })
   if (result.status === 0) return undefined
@@ -17,7 +17,7 @@ export function installPeers(tell) {
   return lines[0] ?? 'npm ci failed'
 }
 
-/** The version of a peer, as it is installed. */
+/** The installed version of a peer. */
 export function versionOf(name) {
   try {
     return JSON.parse(readFileSync(join(here, 'node_modules', name, 'package.json'), 'utf8')).version

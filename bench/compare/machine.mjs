@@ -1,8 +1,8 @@
-// What the figures were taken on.
+// The machine on which the figures were measured.
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, platform, release, totalmem } from 'node:os'
 
-/** The machine, and how busy it is with other things. */
+/** The machine, and its current load. */
 export function machineNow() {
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown',

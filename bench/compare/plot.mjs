@@ -2,7 +2,19 @@
 import { figures as allFigures } from './measures.mjs'
 import { notesOf, valueText } from './report.mjs'
 
-const panels = ['drain1', 'drain2', 'bulk', 'single', 'pickup50', 'pickup99', 'recovery', 'loaded', 'cpuServer', 'disk']
+const panels = [
+  'drain1',
+  'drain2',
+  'bulk',
+  'single',
+  'pickup50',
+  'pickup99',
+  'recovery',
+  'loaded',
+  'oldSnapshot',
+  'cpuServer',
+  'disk',
+]
 const width = 960
 const labelWidth = 250
 const valueWidth = 90
@@ -10,7 +22,7 @@ const rowHeight = 18
 const barHeight = 12
 const barRoom = width - labelWidth - valueWidth - 20
 
-/** The report as an SVG that can be read on light and on dark ground. */
+/** The report as an SVG, for light and dark backgrounds. */
 export function plotOf(report) {
   const parts = []
   let top = 20
@@ -27,10 +39,10 @@ export function plotOf(report) {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Holdfast and its peers, figure by figure">
 <style>
   text { font-family: system-ui, sans-serif; fill: #1f2328 }
-  .quiet { fill: #59636e } .ours { fill: #0969da } .theirs { fill: #9aa4af } .range { stroke: #1f2328; stroke-width: 1 } .ground { fill: #ffffff }
-  @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .quiet { fill: #9198a1 } .ours { fill: #4493f8 } .theirs { fill: #59636e } .range { stroke: #e6edf3 } .ground { fill: #0d1117 } }
+  .quiet { fill: #59636e } .ours { fill: #0969da } .theirs { fill: #9aa4af } .range { stroke: #1f2328; stroke-width: 1 } .background { fill: #ffffff }
+  @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .quiet { fill: #9198a1 } .ours { fill: #4493f8 } .theirs { fill: #59636e } .range { stroke: #e6edf3 } .background { fill: #0d1117 } }
 </style>
-<rect class="ground" width="${width}" height="${height}"/>
+<rect class="background" width="${width}" height="${height}"/>
 ${[...parts, ...foot].join('\n')}
 </svg>
 `

@@ -1,12 +1,12 @@
-// The Postgres that all contenders share: each run has a database of its own there.
+// The Postgres server that all contenders share. Each run has its own database there.
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { removeEmbedded, startEmbedded } from '../../dist/store/embedded/embedded.js'
+import { removeEmbedded, startEmbedded } from '../../dist/embedded/embedded.js'
 
-/** A connection that answers rows. */
+/** A connection, as a function that runs a query and returns its rows. */
 export async function asker(url) {
   const client = new pg.Client(url)
   client.on('error', () => {})
@@ -16,29 +16,29 @@ export async function asker(url) {
   return ask
 }
 
-/** The server: the one at the URL, or one of our own that goes after. */
+/** The server at the URL, or a temporary embedded one. */
 export async function startServer(given) {
   const own = given ? undefined : await startOwn()
   const url = given ?? own.url
   const ask = await asker(url)
   const prefix = `holdfast_bench_${process.pid}`
-  const standing = new Set()
+  const existing = new Set()
   let made = 0
   const urlOf = (name) => Object.assign(new URL(url), { pathname: `/${name}` }).href
   async function create(name, template) {
     await ask(`create database ${name} template ${template}`)
-    standing.add(name)
+    existing.add(name)
     return name
   }
   async function drop(name) {
     await ask(`drop database if exists ${name} with (force)`)
-    standing.delete(name)
+    existing.delete(name)
   }
   return {
     urlOf,
     create: (template = 'template0') => create(`${prefix}_${++made}`, template),
     drop,
-    /** What makes commits durable, and what it is. */
+    /** Its version, and the settings that make commits durable. */
     async about() {
       const [row] = await ask(
         `select current_setting('server_version') as version, current_setting('fsync') as fsync,
@@ -47,7 +47,7 @@ export async function startServer(given) {
       return { ...row, isOwn: !given, isDurable: row.fsync === 'on' && row.synchronous_commit !== 'off' }
     },
     async stop() {
-      for (const name of standing) await drop(name).catch(() => {})
+      for (const name of existing) await drop(name).catch(() => {})
       await ask.end()
       await own?.stop()
     },
@@ -67,13 +67,13 @@ async function startOwn() {
   }
 }
 
-/** What can be asked of a database apart from the contender's own words. */
+/** Measurements on a database, independent of the contender. */
 export async function openDatabase(url) {
   const ask = await asker(url)
   const [{ pid }] = await ask('select pg_backend_pid() as pid')
   return {
-    /** Fresh statistics and a fresh checkpoint, so that no run pays for the one before. */
-    async calm() {
+    /** Updates statistics and writes a checkpoint, so that no run pays for the one before. */
+    async quiesce() {
       await ask('analyze')
       await ask('checkpoint').catch(() => {}) // only a superuser may
     },

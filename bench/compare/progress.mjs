@@ -1,6 +1,6 @@
-// How far it is: a bar on a terminal, a line per measure and round elsewhere.
+// Progress: a bar on a terminal, otherwise a line per measure and round.
 
-/** Tells people where a long benchmark stands, on standard error. */
+/** Shows the progress of a long benchmark on standard error. */
 export function makeProgress(out = process.stderr) {
   const startedMs = performance.now()
   let told = ''

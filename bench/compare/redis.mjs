@@ -1,4 +1,4 @@
-// Redis servers of our own, if this machine has a redis-server: one that never waits for the disk, one that waits for each write.
+// Temporary Redis servers, if this machine has a redis-server: one that never waits for the disk, one that waits for each write.
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -14,7 +14,7 @@ const modes = {
   always: ['--save', '', '--appendonly', 'yes', '--appendfsync', 'always'],
 }
 
-/** The version of the redis-server on the path; undefined if there is none. */
+/** The version of the redis-server in the PATH; undefined if there is none. */
 export function redisVersion() {
   try {
     return /v=([\d.]+)/.exec(execFileSync('redis-server', ['--version'], { encoding: 'utf8' }))?.[1]
@@ -23,7 +23,7 @@ export function redisVersion() {
   }
 }
 
-/** Starts a server in a folder that goes with it. */
+/** Starts a server in a temporary folder. */
 export async function startRedis(mode) {
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-bench-redis-'))
   const port = await freePort()
@@ -45,7 +45,7 @@ export async function startRedis(mode) {
     throw new Error(`redis-server could not be started: ${trouble}`)
   }
   return {
-    place: { port, pid: child.pid, dir, mode },
+    address: { port, pid: child.pid, dir, mode },
     empty: () => client.flushall('SYNC'),
     async stop() {
       await client.quit().catch(() => {})
@@ -57,11 +57,11 @@ export async function startRedis(mode) {
   }
 }
 
-/** What can be asked of a Redis apart from the contender's own words. */
+/** Measurements on a Redis server, independent of the contender. */
 export function openRedis({ port, pid, dir, mode }) {
   const client = new Redis({ port })
   return {
-    calm: async () => {},
+    quiesce: async () => {},
     /** The append-only file after a rewrite; null where nothing is written. */
     async bytes() {
       if (mode === 'none') return null

@@ -1,4 +1,4 @@
-// What people read at the end: a block for each figure, with medians, spreads and ratios.
+// The report as text: a block for each figure, with medians, spreads and ratios.
 import { figures as allFigures } from './measures.mjs'
 
 /** The whole report as text. */
@@ -10,7 +10,7 @@ export function textOf(report) {
   return `${lines.join('\n')}\n`
 }
 
-/** What was measured on what, what was left out, and how far to trust it: a sentence each. */
+/** Sentences on what was measured on which machine, what was left out, and how reliable it is. */
 export function notesOf({ machine, versions, postgres, leftOut, scale, figures, commit }) {
   const noisy = Object.values(figures).flatMap((all) => Object.values(all).filter((one) => one?.isNoisy)).length
   const total = Object.values(figures).flatMap((all) => Object.values(all).filter(Boolean)).length
@@ -58,26 +58,26 @@ function blockOf(name, byContender, { contenders }) {
   ]
 }
 
-/** A figure for people. */
+/** A figure as text. */
 export function valueText(summarized) {
   if (!summarized) return '–'
   if (summarized.atLeast !== undefined) return `> ${summarized.atLeast}`
   return numberText(summarized.median)
 }
 
-/** Three digits are all that a benchmark can say. */
+/** A benchmark has no more than three significant digits. */
 export function numberText(value) {
   if (value >= 100) return Math.round(value).toLocaleString('en')
   return String(Number(value.toPrecision(3)))
 }
 
-/** How far the rounds lie apart. */
+/** The spread of the rounds. */
 export function spreadText(summarized) {
   if (!summarized || summarized.atLeast !== undefined || summarized.rounds.length < 2) return ''
   return `${summarized.isNoisy ? '±' : ''}${Math.round(summarized.spread * 100)} %`
 }
 
-/** How many times better ours is than another: above 1 is in our favour. */
+/** How many times better ours is than another: above 1 is in our favor. */
 export function ratioOf(ours, theirs, { better }) {
   if (!ours || !theirs || ours.atLeast !== undefined) return null
   const other = theirs.atLeast ?? theirs.median
@@ -91,7 +91,7 @@ function ratioText(ours, theirs, figure) {
   return `Holdfast ${timesText(found)} ×`
 }
 
-/** A ratio for people. */
+/** A ratio as text. */
 export function timesText({ ratio, isAtLeast }) {
   return `${isAtLeast ? '> ' : ''}${ratio >= 100 ? Math.round(ratio).toLocaleString('en') : Number(ratio.toPrecision(2))}`
 }

@@ -1,9 +1,9 @@
-// Runs everything: round by round, and in each round every contender in turn, so that a machine that grows slower or faster
+// Runs everything: round by round, and in each round every contender in turn, so that a machine that becomes slower or faster
 // does so for all of them.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { wordsOf } from './contenders.mjs'
+import { adapterOf } from './contenders.mjs'
 import { versionOf } from './install.mjs'
 import { ownVersion } from './machine.mjs'
 import { figures as allFigures } from './measures.mjs'
@@ -18,9 +18,9 @@ export async function runAll({ measures, contenders, scale, url, signal, progres
   const postgres = await startServer(url)
   const redis = await startRedises(contenders, leftOut)
   const present = contenders.filter((contender) => !contender.redis || redis.servers[contender.redis])
-  const ground = makeGround(postgres, redis.servers)
+  const databases = makeDatabases(postgres, redis.servers)
   const values = {}
-  const given = new Set()
+  const finished = new Set()
   try {
     const plan = planOf({ measures, contenders: present, rounds: scale.rounds })
     for (const [done, run] of plan.entries()) {
@@ -35,11 +35,11 @@ export async function runAll({ measures, contenders, scale, url, signal, progres
         rounds: scale.rounds,
         title: contender.title,
       })
-      if (given.has(key)) continue
-      const { figures, failed } = await runOne(ground, { measure, contender, scale, signal })
+      if (finished.has(key)) continue
+      const { figures, failed } = await runOne(databases, { measure, contender, scale, signal })
       if (failed && !signal.aborted) {
-        given.add(key)
-        // half of the rounds would pass for all of them
+        finished.add(key)
+        // some of the rounds would be mistaken for all of them
         for (const name of Object.keys(measure.figures)) delete values[name]?.[contender.id]
         leftOut.push(`${measure.name} of ${contender.title}: ${failed}`)
         progress.note(`left out: ${leftOut.at(-1)}`)
@@ -48,7 +48,7 @@ export async function runAll({ measures, contenders, scale, url, signal, progres
         values[name] ??= {}
         values[name][contender.id] ??= []
         values[name][contender.id].push(value)
-        if (measure.isOverAtCap && typeof value === 'object') given.add(key)
+        if (measure.isOverAtCap && typeof value === 'object') finished.add(key)
       }
     }
     if (signal.aborted) leftOut.push('the rest: it was interrupted')
@@ -67,13 +67,13 @@ export async function runAll({ measures, contenders, scale, url, signal, progres
       postgres: about,
     }
   } finally {
-    await ground.stop()
+    await databases.stop()
     await redis.stop()
     await postgres.stop()
   }
 }
 
-/** In each round the turn begins with another contender, so that none always comes first. */
+/** Each round begins with another contender, so that none always comes first. */
 function planOf({ measures, contenders, rounds }) {
   return measures.flatMap((measure) => {
     const taking = contenders.filter((contender) => measure.takesPart?.(contender) ?? true)
@@ -83,15 +83,15 @@ function planOf({ measures, contenders, rounds }) {
   })
 }
 
-/** Databases for runs: each is a copy of one that the contender has prepared once. */
-function makeGround(postgres, redisServers) {
+/** Databases for runs: each is a copy of one that the contender's schema was installed in once. */
+function makeDatabases(postgres, redisServers) {
   const templates = new Map()
   async function templateOf(contender, wantsLatency) {
     const key = `${contender.id} ${wantsLatency}`
     if (!templates.has(key)) {
       const name = await postgres.create()
-      const words = await wordsOf(contender)
-      await words.lay({ url: postgres.urlOf(name) }, { isBest: contender.isBest, wantsLatency })
+      const adapter = await adapterOf(contender)
+      await adapter.install({ url: postgres.urlOf(name) }, { isBest: contender.isBest, wantsLatency })
       templates.set(key, name)
     }
     return templates.get(key)
@@ -101,17 +101,17 @@ function makeGround(postgres, redisServers) {
       if (contender.redis) {
         const server = redisServers[contender.redis]
         await server.empty()
-        return { place: { redis: server.place }, takeBack: server.empty }
+        return { database: { redis: server.address }, takeBack: server.empty }
       }
       const template = await templateOf(contender, measure.wantsLatency === true)
-      const count = measure.needsTwoPlaces ? 2 : 1
+      const count = measure.needsEmptyDatabase ? 2 : 1
       const names = []
       for (let index = 0; index < count; index++) names.push(await postgres.create(template))
-      const [place, emptyPlace] = names.map((name) => ({ url: postgres.urlOf(name) }))
+      const [database, emptyDatabase] = names.map((name) => ({ url: postgres.urlOf(name) }))
       const takeBack = async () => {
         for (const name of names) await postgres.drop(name)
       }
-      return { place, emptyPlace, takeBack }
+      return { database, emptyDatabase, takeBack }
     },
     stop: async () => {
       for (const name of templates.values()) await postgres.drop(name).catch(() => {})
@@ -119,11 +119,11 @@ function makeGround(postgres, redisServers) {
   }
 }
 
-async function runOne(ground, { measure, contender, scale, signal }) {
+async function runOne(databases, { measure, contender, scale, signal }) {
   try {
-    const { takeBack, ...places } = await ground.lend({ contender, measure })
+    const { takeBack, ...lent } = await databases.lend({ contender, measure })
     try {
-      return await inProcess({ contender, measure: measure.name, scale, ...places }, signal)
+      return await inProcess({ contender, measure: measure.name, scale, ...lent }, signal)
     } finally {
       await takeBack()
     }

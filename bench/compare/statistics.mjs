@@ -1,11 +1,11 @@
-/** The value below which such a share of all lies; null of nothing. */
+/** The percentile of that share; null if there are no values. */
 export function percentile(values, share) {
   if (values.length === 0) return null
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
 }
 
-/** The median, and how far the rounds lie apart as a share of it. A round that hit its cap makes "at least" of the whole. */
+/** The median, and the spread of the rounds as a share of it. If a round hit its cap, the summary is only a lower bound. */
 export function summary(values) {
   const known = values.filter((value) => value !== null && value !== undefined)
   if (known.length === 0) return null

@@ -1,4 +1,4 @@
-// The table, the plot and the figures of a run as files of the documentation.
+// Writes the tables, the plot and the figures of a run into the documentation.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { figures as allFigures } from './measures.mjs'
@@ -9,7 +9,7 @@ const folder = join(import.meta.dirname, '..', '..', 'docs', 'benchmarks')
 const columns = ['drain1', 'drain2', 'bulk', 'single', 'pickup50', 'pickup99', 'recovery', 'loaded']
 const costs = ['cpuServer', 'cpuWorker', 'disk', 'mixedSubmit', 'mixedPickup', 'mixedCancel', 'mixedRead']
 
-/** Writes docs/benchmarks/, unless the figures would mislead. */
+/** Writes docs/benchmarks/, unless the figures would be misleading. */
 export function write(report, tell) {
   if (!report.postgres.isDurable) return tell('Not written: commits were not durable.')
   mkdirSync(folder, { recursive: true })
@@ -57,7 +57,7 @@ function marked(summarized) {
   return `${valueText(summarized)}${summarized.isNoisy ? ' ±' : ''}`
 }
 
-/** Ratios above 1 are in favour of Holdfast. */
+/** Ratios above 1 are in favor of Holdfast. */
 function goalsOf({ figures, contenders }) {
   const onPostgres = contenders.filter(({ isOurs, redis }) => !isOurs && !redis)
   const onRedis = contenders.filter(({ redis }) => redis)

@@ -1,11 +1,11 @@
-// Endpoints whose names a name server never answers for.
+// Endpoints with names that the name server never answers.
 import { createSocket } from 'node:dgram'
-import { ask, inLanes, makeAgent } from './support/ask.mjs'
+import { ask, elsewhere, inLanes, makeAgent } from './support/ask.mjs'
 
 export const measures = ['webhook']
 
-/** A name server on loopback that takes every question and answers none. */
-export async function surroundings() {
+/** A name server on loopback that never answers. */
+export async function openEnvironment() {
   const socket = createSocket('udp4')
   await new Promise((resolve) => socket.bind(0, '127.0.0.1', resolve))
   return {
@@ -17,7 +17,7 @@ export async function surroundings() {
 const endpoints = 20
 
 export async function attack({ url, keys, signal, begun }) {
-  const agent = makeAgent(4)
+  const agent = makeAgent(4, elsewhere)
   const key = keys.attacker
   for (let index = 0; index < endpoints; index++) {
     const body = { url: `https://hook${index}.silent.test/`, types: ['job.submitted'] }

@@ -1,13 +1,13 @@
-// 700 endpoints of one tenant that take a delivery and never answer.
+// 700 endpoints of one tenant that accept a delivery and never answer.
 import { createServer } from 'node:http'
-import { ask, inLanes, makeAgent } from './support/ask.mjs'
+import { ask, elsewhere, inLanes, makeAgent } from './support/ask.mjs'
 
 export const measures = ['webhook']
 
 const endpoints = 700
 
 export async function attack({ url, keys, signal, begun }) {
-  const agent = makeAgent(8)
+  const agent = makeAgent(8, elsewhere)
   const key = keys.attacker
   const silent = createServer((request) => request.resume())
   await new Promise((resolve) => silent.listen(0, '127.0.0.1', resolve))

@@ -35,7 +35,7 @@ class PermanentError(Exception):
 
 def shout(attempt):
     if not isinstance(attempt.input, dict) or not isinstance(attempt.input.get("text"), str):
-        raise PermanentError("The input must be an object with a text.")
+        raise PermanentError("The input must be an object with a text property.")
     return {"text": attempt.input["text"].upper(), "by": "python"}
 
 
@@ -114,7 +114,7 @@ def until_answered(ask, is_over=lambda: False):
         except Unreachable as trouble:
             if is_over():
                 raise
-            say(f"{trouble}; trying again")
+            say(f"{trouble}; retrying")
             time.sleep(pause)
             pause = min(5.0, pause * 2)
 
@@ -184,7 +184,7 @@ class Session:
         self.telling = threading.Lock()
         for work in (self.keep, self.settle, self.tell):
             threading.Thread(target=work, daemon=True).start()
-        say(f"session {opened['id']} is open")
+        say(f"session {opened['id']} opened")
 
     def left(self):
         """How long this worker may be sure of its lease: a fifth of it is kept as a margin."""
@@ -263,7 +263,7 @@ class Session:
                 for result in answer["results"]:
                     say(f"{result['id']}: {result['result']}")
             except (Refused, Unreachable) as trouble:
-                say(f"outcomes are lost: {trouble}")  # the server gives these jobs to somebody else
+                say(f"outcomes lost: {trouble}")  # the server gives these jobs to another worker
             with self.room:
                 for outcome in batch:
                     self.held.pop((outcome["id"], outcome["attempt"]), None)
@@ -296,7 +296,7 @@ class Session:
         self.abort(list(self.held), "shutdown")
         self.over.set()
         call("DELETE", self.path)
-        say("the session is closed")
+        say("session closed")
 
 
 def taken_from(waiting, most):
@@ -335,12 +335,12 @@ def main():
                     if not refused.session_is_over:
                         raise
                     session.end()
-            say("the session is over; opening another")
+            say("session ended; opening another")
     except Stop:
         if session:
             session.close()
     except Refused as refused:
-        say(f"the server refuses this worker: {refused}")
+        say(f"the server rejected this worker: {refused}")
         sys.exit(1)
 
 

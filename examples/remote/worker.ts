@@ -39,7 +39,7 @@ class PermanentError extends Error {}
 
 function shout({ input }: Attempt): unknown {
   const { text } = (input ?? {}) as { text?: unknown }
-  if (typeof text !== 'string') throw new PermanentError('The input must be an object with a text.')
+  if (typeof text !== 'string') throw new PermanentError('The input must be an object with a text property.')
   return { text: text.toUpperCase(), by: 'typescript' }
 }
 
@@ -95,9 +95,10 @@ async function call<T>(method: string, path: string, body?: unknown, signal?: Ab
     body: body === undefined ? null : JSON.stringify(body),
     signal: signal ?? AbortSignal.timeout(10_000),
   })
-  if ([429, 500, 502, 503, 504].includes(response.status)) throw new Error(`the server answers ${response.status}`)
+  if ([429, 500, 502, 503, 504].includes(response.status))
+    throw new Error(`the server responded with ${response.status}`)
   const answer = (response.status === 204 ? {} : await response.json()) as { code?: string; detail?: string }
-  if (!response.ok) throw new Refused(answer.code, answer.detail ?? `the server answers ${response.status}`)
+  if (!response.ok) throw new Refused(answer.code, answer.detail ?? `the server responded with ${response.status}`)
   return answer as T
 }
 
@@ -108,7 +109,7 @@ async function untilAnswered<T>(ask: () => Promise<T>, giveUp?: AbortSignal): Pr
       return await ask()
     } catch (error) {
       if (error instanceof Refused || giveUp?.aborted) throw error
-      console.log(`${(error as Error).message}; trying again`)
+      console.log(`${(error as Error).message}; retrying`)
       await sleep(pauseMs)
     }
   }
@@ -139,7 +140,7 @@ async function live(): Promise<void> {
   const held = new Map<string, Held>()
   const outcomes: Outcome[] = []
   const reports: object[] = []
-  console.log(`session ${opened.id} is open`)
+  console.log(`session ${opened.id} opened`)
 
   /** How long this worker may be sure of its lease: a fifth of it is kept as a margin. */
   const leftMs = () => confirmedAtMs + opened.leaseMs * 0.8 - performance.now()
@@ -251,7 +252,7 @@ async function live(): Promise<void> {
       const { results } = await untilAnswered(ask, over.signal)
       for (const { id, result } of results) console.log(`${id}: ${result}`)
     } catch (error) {
-      console.log(`outcomes are lost: ${(error as Error).message}`) // the server gives these jobs to somebody else
+      console.log(`outcomes lost: ${(error as Error).message}`) // the server gives these jobs to another worker
     }
     for (const { id, attempt } of batch) held.delete(`${id} ${attempt}`)
   }
@@ -263,7 +264,7 @@ async function live(): Promise<void> {
     abortAll('shutdown')
     over.abort()
     await call('DELETE', path)
-    console.log('the session is closed')
+    console.log('session closed')
   }
 
   const keeping = keep()
@@ -279,6 +280,6 @@ try {
   while (!stopping.signal.aborted) await live()
   process.exit(0)
 } catch (error) {
-  console.log(`this worker cannot go on: ${(error as Error).message}`)
+  console.log(`this worker cannot continue: ${(error as Error).message}`)
   process.exit(stopping.signal.aborted ? 0 : 1)
 }

@@ -9,7 +9,10 @@ import { root } from '../setup.mjs'
 const isCheck = process.argv.includes('--check')
 const document = apiDocument()
 const mark = '/** @generated from the operations of src/http by `npm run generate`. */\n'
-const types = astToString(await openapiTS(withoutProblems(document)))
+const types = astToString(await openapiTS(withoutProblems(document))).replace(
+  'export interface components ',
+  '/** The schemas of the HTTP API, by name. */\nexport interface components ',
+)
 write('docs/reference/openapi.json', `${JSON.stringify(document, null, 2)}\n`)
 write('src/client/schema.ts', `${mark}${types}`)
 write('src/client/operations.ts', `${mark}${operations()}`)

@@ -1,5 +1,5 @@
-// Fills the derived parts of README.md and docs/: whatever stands between <!-- begin:name --> and <!-- end:name -->.
-// With --check it writes nothing and says which pages are stale.
+// Writes the derived parts of README.md, CONTRIBUTING.md and docs/: the text between <!-- begin:name --> and <!-- end:name -->.
+// With --check it writes nothing and lists stale pages.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sections } from '../sections.mjs'
@@ -9,6 +9,7 @@ const isCheck = process.argv.includes('--check')
 const marked = /(<!-- begin:([\w-]+) -->\n)[\s\S]*?(<!-- end:\2 -->)/g
 const pages = [
   'README.md',
+  'CONTRIBUTING.md',
   ...readdirSync(join(root, 'docs'), { recursive: true })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name.replaceAll('\\', '/')}`)

@@ -1,9 +1,9 @@
 import { allMoves, announces, isEnding, type MoveName, moves } from '../job/machine.ts'
-import { eventOf, legal, raw, type Sql, sql, statement } from '../store/sql.ts'
-import { isNoSuspect } from '../store/suspect.sql.ts'
-import { type AuditScope, check, isInLog, lacks, past } from './check.sql.ts'
+import { eventOf, raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { isNoSuspect } from '../transitions/suspect.sql.ts'
+import { ownedChecks } from './barrier.sql.ts'
+import { type AuditScope, check, lacks, past, wasInLog } from './check.sql.ts'
 import { fanOutChecks } from './fan-out.sql.ts'
-import { ownedChecks } from './owned.sql.ts'
 import { webhookChecks } from './webhooks.sql.ts'
 
 function typesOf(pick: (move: MoveName) => boolean): Sql {
@@ -17,43 +17,61 @@ function typesOf(pick: (move: MoveName) => boolean): Sql {
 
 /** The events that end a job. */
 const finalEvents = typesOf(isEnding)
-/** The events that end an attempt, each at most once; a cancel ends a job, whatever its attempt. */
+/** The events that end an attempt, each at most once. A cancel ends the job, whatever its attempt, so it is not one of them. */
 const attemptEvents = typesOf((move) => moves[move].isFenced || (moves[move].by === 'reaper' && can(move)))
 function can(move: MoveName): boolean {
   return moves[move].from.some((state) => state === 'running')
 }
 
-const latestFinished = (p: AuditScope) => sql`
+const latest = (p: AuditScope, from: string, which = 'true') => sql`
     select *
-    from holdfast.finished_job
+    from ${raw(from)}
+    where ${raw(which)}
     order by id desc
     limit ${p.latest}::bigint`
 
-const latestLive = (p: AuditScope) => sql`
-    select *
-    from holdfast.live_job
-    order by id desc
-    limit ${p.latest}::bigint`
+const ended = '(select job_id as id, * from holdfast.outcome) as ended'
+const latestFinished = (p: AuditScope) => latest(p, ended)
+const latestJobs = (p: AuditScope) => latest(p, 'holdfast.job as job')
 
-/** The latest live jobs that were ever claimed: only of those can anything have been settled. */
-const latestTried = (p: AuditScope) => sql`
-    select *
-    from holdfast.live_job
-    where attempt > 0
-    order by id desc
-    limit ${p.latest}::bigint`
+/** Jobs that have not ended, with their counters: queued, waiting for their items, or running. */
+const liveJobs = `(
+      select job_id as id, attempt, stage, crashes from holdfast.ready
+      union all
+      select job_id, attempt, stage, crashes from holdfast.waiting
+      union all
+      select job_id, attempt, stage, crashes from holdfast.running
+    ) as live`
+const latestLive = (p: AuditScope) => latest(p, liveJobs)
+/** The latest live jobs that were ever claimed: only those can have been settled. */
+const latestTried = (p: AuditScope) => latest(p, liveJobs, 'attempt > 0')
 
-/** Every check of the audit, by invariant. Each is one read-only statement, so each sees one moment. */
+/** Every check of the audit, by invariant. Each is one read-only statement, so it sees one snapshot. */
 export const checks = {
-  'live-or-finished': check(
-    'live_or_finished',
+  'job-is-in-one-place': check(
+    'job_is_in_one_place',
     (p) => sql`
-    select job.id::text, 'is both live and finished'
+    with held as materialized (select job_id, count(*) as times from holdfast.running group by job_id)
+    select job.id::text, case when place.times = 0 then 'is nowhere: neither queued, nor held, nor waiting, nor ended'
+      else format('is in %s places at once', place.times) end
+    from (${latestJobs(p)}) as job
+    left join held on held.job_id = job.id
+    cross join lateral (
+      select coalesce(held.times, 0) + (select count(*) from holdfast.ready where ready.job_id = job.id)
+        + (select count(*) from holdfast.waiting where waiting.job_id = job.id) + (select count(*) from holdfast.outcome where outcome.job_id = job.id) as times
+    ) as place
+    where place.times <> 1`,
+  ),
+  'place-has-job': check(
+    'place_has_job',
+    (p) => sql`
+    select place.id::text, 'is queued, held, waiting or ended, but nobody knows what it is'
     from (
-      select id from (${latestLive(p)}) as live where not ${lacks(sql`holdfast.finished_job where id = live.id`)}
-      union
-      select id from (${latestFinished(p)}) as finished where not ${lacks(sql`holdfast.live_job where id = finished.id`)}
-    ) as job`,
+      select id from (${latestLive(p)}) as live
+      union all
+      select id from (${latestFinished(p)}) as finished
+    ) as place
+    where ${lacks(sql`holdfast.job where job.id = place.id`)}`,
   ),
   'outcome-was-written': check(
     'outcome_was_written',
@@ -67,19 +85,23 @@ export const checks = {
     (p) => sql`
     select job.id::text, format('attempt %s is owned by session %s, which %s', job.attempt, job.session_id,
       case when session.id is null then 'does not exist' else 'ended at ' || session.ended_at end)
-    from holdfast.live_job as job
+    from (
+      select running.job_id as id, running.attempt, running.session_id, running.crashes, own.crash_budget
+      from holdfast.running
+      left join holdfast.job as own on own.id = running.job_id
+    ) as job
     left join holdfast.session on session.id = job.session_id
-    where job.session_id is not null and (session.id is null or session.ended_at < ${past(p)})
-      -- a job on its last life is not given up while its worker may still come back
+    where (session.id is null or session.ended_at < ${past(p)})
+      -- a job on its last life is not quarantined while its worker may still come back
       and not coalesce(job.crashes + 1 >= job.crash_budget and session.came_back_at is null
         and session.lease_until + (session.lease_until - session.heartbeat_at) > ${past(p)}, false)`,
   ),
   'attempt-within-deadline': check(
     'attempt_within_deadline',
     (p) => sql`
-    select job.id::text, format('attempt %s is past its deadline of %s', job.attempt, job.deadline_at)
+    select job.job_id::text, format('attempt %s is past its deadline of %s', job.attempt, job.deadline_at)
     from holdfast.session
-    join holdfast.live_job as job on job.session_id = session.id
+    join holdfast.running as job on job.session_id = session.id
     where job.deadline_at < ${past(p)}`,
   ),
   'session-within-lease': check(
@@ -106,9 +128,9 @@ export const checks = {
     cross join unnest(session.kinds, session.queues) as served (kind, queue)
     cross join generate_series(1, 4) as urgency (priority)
     cross join lateral (
-      select job.id, job.run_at
-      from holdfast.live_job as job
-      where job.queue = served.queue and job.kind = served.kind and job.priority = urgency.priority and ${legal('claim')} and job.run_at < ${past(p)}
+      select job.job_id as id, job.run_at
+      from holdfast.ready as job
+      where job.queue = served.queue and job.kind = served.kind and job.priority = urgency.priority and job.run_at < ${past(p)}
         and ${isNoSuspect}
       order by job.run_at
       limit 5
@@ -120,23 +142,8 @@ export const checks = {
     'job_has_payload',
     (p) => sql`
     select job.id::text, 'has lost its input'
-    from (
-      select id, input from (${latestLive(p)}) as live
-      union all
-      select id, input from (${latestFinished(p)}) as finished
-    ) as job
+    from (${latestJobs(p)}) as job
     where job.input is null and ${lacks(sql`holdfast.job_payload as payload where payload.job_id = job.id`)}`,
-  ),
-  'job-was-announced': check(
-    'job_was_announced',
-    (p) => sql`
-    select job.id::text, 'has no submitted event'
-    from (
-      select id from (${latestLive(p)}) as live where ${isInLog}
-      union all
-      select id from (${latestFinished(p)}) as finished where ${isInLog}
-    ) as job
-    where ${lacks(sql`holdfast.event where event.job_id = job.id and event.type = ${eventOf('submit')}`)}`,
   ),
   'one-final-settle': check(
     'one_final_settle',
@@ -149,10 +156,10 @@ export const checks = {
       from holdfast.event
       where event.job_id = job.id
     ) as told
-    where told.ends <> told.redos + 1 and job.${isInLog}`,
+    where told.ends <> told.redos + 1 and ${wasInLog}`,
   ),
   'live-job-not-ended': check(
-    'live_job_not_ended',
+    'live_not_ended',
     (p) => sql`
     select job.id::text, format('is live, but ended %s times and was redone %s times', told.ends, told.redos)
     from (${latestTried(p)}) as job
@@ -162,7 +169,7 @@ export const checks = {
       from holdfast.event
       where event.job_id = job.id
     ) as told
-    where told.ends <> told.redos and job.${isInLog}`,
+    where told.ends <> told.redos and ${wasInLog}`,
   ),
   'one-settle-per-attempt': check(
     'one_settle_per_attempt',
@@ -197,13 +204,13 @@ export const checks = {
     'crashes_match_revivals',
     (p) => sql`
     select job.id::text, format('counts %s crashes, but %s revivals were told', job.crashes, told.revivals)
-    from (select * from holdfast.live_job where crashes > 0 order by id desc limit ${p.latest}::bigint) as job
+    from (${latest(p, liveJobs, 'crashes > 0')}) as job
     cross join lateral (
       select count(*) as revivals
       from holdfast.event
       where event.job_id = job.id and event.type = ${eventOf('revive')} and event.stage = job.stage
     ) as told
-    where job.crashes > told.revivals and job.${isInLog}`,
+    where job.crashes > told.revivals and ${wasInLog}`,
   ),
   ...fanOutChecks,
   ...ownedChecks,
@@ -213,27 +220,27 @@ export const checks = {
     (p) => sql`
     select key.job_id::text, format('the key %s of tenant %s leads to no job', key.key, key.tenant)
     from (select * from holdfast.job_key limit ${p.latest}::bigint) as key
-    where ${lacks(sql`holdfast.live_job where id = key.job_id`)} and ${lacks(sql`holdfast.finished_job where id = key.job_id`)}`,
+    where key.ended_at is null and ${lacks(sql`holdfast.job where id = key.job_id`)}`,
   ),
   'guards-stand': check(
     'guards_stand',
     () => sql`
     select wanted.name, 'this guard of the database is missing or switched off'
-    from unnest(array['live_job_state', 'live_job_lease', 'finished_job_state', 'legal_moves', 'owned_barrier_total', 'owned_barrier_owner',
+    from unnest(array['outcome_state', 'lease_size', 'outcome_stands', 'attempts_grow', 'bits_stay', 'owned_barrier_total', 'owned_barrier_owner',
       'owned_barrier_end', 'owned_fence', 'owned_arrival', 'delivery_state', 'delivery_end']) as wanted (name)
     where not exists (select from pg_constraint where conname = wanted.name and convalidated and connamespace = 'holdfast'::regnamespace)
       and not exists (select from pg_trigger where tgname = wanted.name and tgenabled <> 'D'
-        and tgrelid in ('holdfast.live_job'::regclass, 'holdfast.owned_barrier'::regclass, 'holdfast.owned_part'::regclass))`,
+        and tgrelid in ('holdfast.outcome'::regclass, 'holdfast.ready'::regclass, 'holdfast.lease'::regclass, 'holdfast.owned_barrier'::regclass, 'holdfast.owned_part'::regclass))`,
   ),
 } as const
 
 /** The name of an invariant. */
 export type Invariant = keyof typeof checks
 
-/** Up to so many rows are counted; beyond, the statistics of the server say how many there are, about. */
+/** Up to this many rows are counted; beyond that, the statistics of the server give an estimate. */
 export const mostCounted = 100_000
 
-/** A table in partitions has no statistics of its own, and one that was never analyzed has none at all. */
+/** Sums the statistics of partitions, because a partitioned table has none of its own. A table that was never analyzed has none at all. */
 const sizeOf = (table: string) =>
   raw(`(
     select case when walked.count < ${mostCounted} then walked.count else greatest(walked.count, (
@@ -245,9 +252,9 @@ const sizeOf = (table: string) =>
     from (select count(*) from (select from holdfast.${table} limit ${mostCounted}) as counted) as walked
   )`)
 
-/** How many rows there are; of very many, about. */
+/** How many rows there are; estimated if there are very many. */
 export const tableSizes = statement<{ live: number; finished: number; events: number }>()(
   'audit.sizes',
   () => sql`
-  select ${sizeOf('live_job')} as live, ${sizeOf('finished_job')} as finished, ${sizeOf('event')} as events`,
+  select ${sizeOf('ready')} + ${sizeOf('waiting')} + (select count(*) from holdfast.running) as live, ${sizeOf('outcome')} as finished, ${sizeOf('event')} as events`,
 )

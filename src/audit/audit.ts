@@ -1,5 +1,5 @@
-import { isCancelled } from '../store/connection.ts'
-import type { Store } from '../store/store.ts'
+import { isCancelled } from '../postgres/connection.ts'
+import type { Store } from '../postgres/store.ts'
 import { checks, type Invariant, tableSizes } from './audit.sql.ts'
 import { limitCheck, type ViolationRow } from './check.sql.ts'
 
@@ -8,41 +8,41 @@ export interface Violation {
   invariant: Invariant
   /** How many rows break it. */
   total: number
-  /** The first of them. */
+  /** Some of them. */
   examples: { subject: string; found: string }[]
 }
 
 /** What an audit found. */
 export interface Audit {
   violations: Violation[]
-  /** The invariants that were looked at to the end. */
+  /** The invariants whose check finished. */
   checked: Invariant[]
-  /** Those that took longer than a check may take: of them nothing is known. */
+  /** Those whose check took too long, so that nothing is known about them. */
   unfinished: Invariant[]
-  /** How many rows there are, about. */
+  /** Approximate row counts. */
   sizes: { live: number; finished: number; events: number }
   ms: number
 }
 
-/** How far to look. */
+/** How much to check. */
 export interface AuditOptions {
   /** How old an orphan may be before it is a violation. */
   boundMs: number
-  /** How many of the latest jobs are checked where it takes a look at each; null for all. */
+  /** How many of the latest jobs to check where each needs a lookup; null for all. */
   latest: number | null
   /** How long one check may take. */
   budgetMs: number
-  /** Told before each check. */
-  onCheck?: (invariant: Invariant, place: { number: number; of: number }) => void
+  /** Called before each check. */
+  onCheck?: (invariant: Invariant, progress: { number: number; of: number }) => void
 }
 
-/** Where checks are run: each in a transaction of its own, so that its limit of time ends with it. */
+/** Where checks run: each in a transaction of its own, so that its time limit ends with it. */
 type Auditable = Omit<Store, 'close'>
 
 /** The names of all invariants. */
 export const invariants = Object.keys(checks) as Invariant[]
 
-/** Checks every invariant of a live database. Reads only; each check is one statement, and so sees one moment. One that takes too long is given up, and the next one begins. */
+/** Checks every invariant of a live database, read-only. Each check is one statement, so it sees one snapshot. A check that takes too long is skipped. */
 export async function audit(store: Auditable, options: AuditOptions): Promise<Audit> {
   const startedMs = performance.now()
   const violations: Violation[] = []

@@ -1,15 +1,15 @@
-import { sql } from '../store/sql.ts'
-import { isWantedBy } from '../store/wanted.sql.ts'
+import { sql } from '../postgres/sql.ts'
+import { isWantedBy } from '../transitions/wanted-events.sql.ts'
 import { type AuditScope, check, lacks, past } from './check.sql.ts'
 
-/** Somebody plans and sends, and has had the time to. */
+/** Whether a process plans webhooks, and has done so for longer than the recovery bound. */
 const senderLives = (p: AuditScope) => sql`exists (
       select
       from holdfast.event_reader as reader
       where reader.group_name = 'webhooks' and reader.lease_until > now() and reader.started_at < ${past(p)}
     )`
 
-/** Deliveries are kept for an hour at least, so what is younger must be there. */
+/** Events of the last hour that were planned. Deliveries are kept for at least an hour, so theirs must be there. */
 const planned = (p: AuditScope) => sql`
       select event.*
       from holdfast.event
@@ -17,9 +17,8 @@ const planned = (p: AuditScope) => sql`
       order by event.seq desc
       limit ${p.latest}::bigint`
 
-/** Of a job that was deleted nobody can tell any more whether it was an item, which few endpoints want to hear of. */
-const isKnown = sql`(event.job_id is null or exists (select from holdfast.live_job as job where job.id = event.job_id)
-        or exists (select from holdfast.finished_job as job where job.id = event.job_id))`
+/** Whether the job of an event still exists. For a deleted job it is unknown whether it was an item, and few endpoints want events of items. */
+const isKnown = sql`(event.job_id is null or exists (select from holdfast.job where job.id = event.job_id))`
 
 /** The checks of webhooks. */
 export const webhookChecks = {

@@ -1,268 +1,277 @@
-import type { Fence } from '../job/id.ts'
-import { tolerated } from '../store/ending.sql.ts'
-import { eventOf, legal, type Sql, sql, statement, target } from '../store/sql.ts'
-import { wakeIdle } from '../store/wake.sql.ts'
+import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { wakeIdle } from '../transitions/wake.sql.ts'
 
-/** A barrier, as its job sees it. */
-export interface BarrierRow {
-  id: string
-  opened_at: Date
-  is_sealed: boolean
-  is_joined: boolean
-  is_stopped: boolean
-  is_expired: boolean
-  is_spoilt: boolean
-  total: number | null
-  succeeded: number
-  failed: number
-  cancelled: number
-  /** Why its producer gave up, if it did so after it had given items. */
-  short: { code: string; message: string } | null
-}
-
-const columns: Sql = sql`barrier.id, barrier.opened_at, barrier.sealed_at is not null as is_sealed, barrier.joined_at is not null as is_joined,
-    barrier.stopped_at is not null as is_stopped, coalesce(barrier.expires_at < now(), false) as is_expired,
-    barrier.failed + barrier.cancelled > ${tolerated('barrier.total')} as is_spoilt, barrier.total, barrier.succeeded, barrier.failed, barrier.cancelled,
-    barrier.short`
-
-/** Opens the barrier of a stage, or finds the one that an earlier attempt has opened. */
-export const openBarrier = statement<BarrierRow>()(
-  'barrier.open',
-  (p: { fence: Fence; id: string; count: number | null; share: number | null; expiresMs: number | null }) => sql`
-  insert into holdfast.barrier (id, job_id, stage, tenant, tolerate_count, tolerate_share, expires_at)
-  select ${p.id}::uuid, job.id, job.stage, job.tenant, ${p.count}::int, ${p.share}::float8, now() + ${p.expiresMs}::float8 * interval '1 ms'
-  from holdfast.live_job as job
-  where job.id = ${p.fence.id}::uuid and job.attempt = ${p.fence.attempt} and ${legal('fanOut')}
-  on conflict (job_id, stage) do update
-  set tolerate_count = excluded.tolerate_count, tolerate_share = excluded.tolerate_share, moved_at = now(),
-    expires_at = case when barrier.armed_at is null then excluded.expires_at else barrier.expires_at end
-  returning ${columns}`,
-)
-
-/**
- * Compares a barrier that has joined with its ledger, before its join runs: what the join is told is what the ledger says. Items that are
- * gone count as failed. If one is live, because somebody redid it or set the join by hand, the barrier has not joined after all, and is to be
- * armed again. No row: they agree.
- */
-export const verifyJoined = statement<BarrierRow>()(
-  'barrier.verify',
-  (p: { id: string }) => sql`
-  with held as materialized (
-    select barrier.*
-    from holdfast.barrier
-    where barrier.id = ${p.id}::uuid and barrier.joined_at is not null
-    for no key update
-  ),
-  ledger as materialized (
-    select held.id, counted.live, counted.succeeded, counted.cancelled,
-      counted.failed + greatest(0, held.total - counted.live - counted.succeeded - counted.failed - counted.cancelled) as failed
-    from held
-    cross join lateral holdfast.barrier_ledger(held.id) as counted
-  )
-  update holdfast.barrier
-  set succeeded = ledger.succeeded, failed = ledger.failed, cancelled = ledger.cancelled, moved_at = now(),
-    joined_at = case when ledger.live = 0 then barrier.joined_at end, armed_at = case when ledger.live = 0 then barrier.armed_at end
-  from ledger
-  where barrier.id = ledger.id and (ledger.live > 0
-    or (barrier.succeeded, barrier.failed, barrier.cancelled) is distinct from (ledger.succeeded, ledger.failed, ledger.cancelled))
-  returning ${columns}`,
-)
-
-/** What one batch of items needs. */
-export interface ItemBatch {
-  fence: Fence
-  barrierId: string
+/** The job that a barrier submits when its last part has arrived. */
+export interface Continuation {
   kind: string
   queue: string
   priority: number
   crashBudget: number
-  stage: number
-  isPart: boolean
-  ids: string[]
-  inputs: string[]
-  keys: string[]
-  positions: number[]
+  delayMs: number
+  runAt: Date | null
+  input: string
+  meta: string | null
+}
+
+/** A barrier to open, checked. */
+export interface OpenParams {
+  id: string
+  tenant: string
+  /** Names of parts; empty if they are counted. */
+  names: readonly string[]
+  /** How many unnamed parts there are; their names are their numbers, from 0. */
+  count: number
+  partsHash: string
+  expiresAt: Date | null
+  expiresMs: number | null
+  owner: string | null
+  execution: string | null
+  continuation: Continuation
+}
+
+/** What an open did; if `arming` is null, it did nothing. */
+export interface OpenedRow {
+  is_past: boolean
+  arming: number | null
+  is_new: boolean | null
+  is_fired: boolean | null
+  job_id: string | null
+}
+
+/** Whether a barrier can still fire. */
+export const isOpen = raw('barrier.fired_at is null and barrier.expired_at is null')
+
+/** The id of the continuation: a UUID of version 7 with the time of the arming; the rest is derived from the barrier and its arming. */
+function continuationId(id: Sql, arming: Sql): Sql {
+  const hash = sql`left(encode(sha256(convert_to(${id} || '/' || ${arming}, 'UTF8')), 'hex'), 32)`
+  const time = raw(`lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0')`)
+  return sql`overlay(overlay(overlay(${hash} placing ${time} from 1) placing '7' from 13) placing '8' from 17)::uuid`
 }
 
 /**
- * Adds items, many at a time. An item that an earlier attempt has added has its payload already, and is left alone, live or finished. The
- * payload tells, because it stays where it is: an item that ends while we look has left the live table, and in our snapshot has not yet
- * come to the finished one. Holds the parent's row, so a producer that lost its lease adds nothing. What a cancel of the parent that came
- * meanwhile did not see, the reaper cancels. Says whether more have failed already than a count tolerates; a share must wait for the total.
+ * Submits the continuations of fired barriers, as CTEs. `source` has all columns of the barriers, and is_fired. The job's id is derived from
+ * the arming, so a barrier that fires a second time finds that its job exists, and adds none.
  */
-export const addItems = statement<{ is_mine: boolean; is_spoilt: boolean; added: number }>()(
-  'barrier.add',
-  (p: ItemBatch) => sql`
-  with parent as materialized (
-    select job.tenant
-    from holdfast.live_job as job
-    where job.id = ${p.fence.id}::uuid and job.attempt = ${p.fence.attempt} and ${legal('fanOut')}
-    for share
+export function firing(source: string): Sql {
+  const from = raw(source)
+  return sql`fired as (
+    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at)
+    select source.job_id, source.kind, source.queue, coalesce(source.tenant, 'default'), source.priority, source.crash_budget, now()
+    from ${from} as source
+    where source.is_fired
+    on conflict (id) do nothing
+    returning id, kind, queue, tenant, priority, crash_budget
   ),
-  given as materialized (
-    select given.*, parent.tenant
-    from unnest(${p.ids}::uuid[], ${p.inputs}::text[], ${p.keys}::text[], ${p.positions}::int[]) as given (id, input, key, position), parent
+  fired_ready as (
+    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget)
+    select fired.id, greatest(now(), coalesce(source.run_at, now() + source.delay_ms * interval '1 ms')), fired.kind, fired.queue, fired.tenant, fired.priority,
+      fired.crash_budget
+    from ${from} as source
+    join fired on fired.id = source.job_id
   ),
-  fresh as (
-    insert into holdfast.job_payload (job_id, input, item_key, trace)
-    select id, input::json, key, (select trace from holdfast.job_payload where job_id = ${p.fence.id}::uuid)
-    from given
+  fired_payload as (
+    insert into holdfast.job_payload (job_id, input, meta)
+    select source.job_id, source.input, source.meta
+    from ${from} as source
+    join fired on fired.id = source.job_id
     on conflict (job_id) do nothing
-    returning job_id
-  ),
-  added as (
-    insert into holdfast.live_job (id, kind, queue, tenant, state, stage, priority, crash_budget, submitted_at, run_at, barrier_id, position, is_part)
-    select id, ${p.kind}, ${p.queue}, tenant, ${target('submit')}, ${p.stage}::smallint, ${p.priority}::smallint, ${p.crashBudget}::smallint, now(), now(),
-      ${p.barrierId}::uuid, position, ${p.isPart}::boolean
-    from given
-    where id in (select job_id from fresh)
-    returning id, kind, tenant, stage
-  ),
-  announced as (
-    insert into holdfast.event (type, state, job_id, kind, tenant, attempt, stage)
-    select ${eventOf('submit')}, ${target('submit')}, id, kind, tenant, 0, stage
-    from added
-  )
-  select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken,
-    exists (
-      select
-      from holdfast.barrier
-      where barrier.id = ${p.barrierId}::uuid and barrier.tolerate_share is null
-        and case when barrier.failed + barrier.cancelled > coalesce(barrier.tolerate_count, 0)
-          then holdfast.barrier_flaws(barrier.id) > coalesce(barrier.tolerate_count, 0) end
-    ) as is_spoilt`,
-)
+  )`
+}
+
+/** Wakes a worker if a continuation was fired. */
+export const wakeIfFired = sql`case when exists (select from fired) then ${wakeIdle} end`
 
 /**
- * The results of a barrier's items, in order, after that position. Two items may have the same one, if a producer that ran a second time
- * gave them in another order: they come together, so that no page ends between them. The output is that of the stage at which the item
- * ended, if it came to its end.
+ * Opens a barrier, or re-arms an open one: it then has the new expiry, continuation and owner and a higher arming, and keeps the parts that
+ * have arrived. It fires at once if no part is missing. The arming is drawn while the row is locked, so that the last to arm has the highest.
+ * If no arming is returned: it has fired, belongs to another tenant, has other parts, the expiry is past, or another process opened it
+ * between the look and the insert, with a number drawn later.
  */
-export const itemResults = statement<ItemResultRow & { bytes: number }>()(
-  'barrier.results',
-  (p: { barrierId: string; after: number; limit: number }) => sql`
-  select item.id, item.position, item.state, item.error, payload.item_key as key, payload.input as item, output.output,
-    coalesce(octet_length(payload.input::text), 0) + coalesce(octet_length(output.output::text), 0) as bytes
-  from (
+export const openOwned = statement<OpenedRow>()(
+  'owned_barrier.open',
+  (p: OpenParams) => sql`
+  with held as materialized (
+    select barrier.id
+    from holdfast.owned_barrier as barrier
+    where barrier.id = ${p.id}::text
+    for no key update
+  ),
+  wanted as materialized (
+    select nextval('holdfast.owned_arming') as arming, coalesce(${p.expiresAt}::timestamptz, now() + ${p.expiresMs}::float8 * interval '1 ms') as expires_at
+    from (values (true)) as once (is_once)
+    left join held on true
+  ),
+  armed as (
+    insert into holdfast.owned_barrier as barrier (id, tenant, arming, opened_arming, expires_at, due_at, total, parts_hash, owner, execution,
+      fired_at, job_id, kind, queue, priority, crash_budget, delay_ms, run_at, input, meta)
+    select ${p.id}::text, ${p.tenant}::text, wanted.arming, wanted.arming, wanted.expires_at, wanted.expires_at, ${p.names.length + p.count}::int,
+      ${p.partsHash}::text, ${p.owner}::text, ${p.execution}::text, case when ${p.names.length + p.count}::int = 0 then now() end,
+      ${continuationId(sql`${p.id}::text`, raw('wanted.arming'))}, ${p.continuation.kind}::text, ${p.continuation.queue}::text,
+      ${p.continuation.priority}::smallint, ${p.continuation.crashBudget}::smallint, ${p.continuation.delayMs}::float8,
+      ${p.continuation.runAt}::timestamptz, ${p.continuation.input}::json, ${p.continuation.meta}::json
+    from wanted
+    where coalesce(wanted.expires_at > now(), true)
+    on conflict (id) do update
+    set arming = excluded.arming, armed_at = now(), moved_at = now(), expires_at = excluded.expires_at, due_at = excluded.due_at, asks = 0,
+      expired_at = null, owner = excluded.owner, execution = excluded.execution, job_id = excluded.job_id, kind = excluded.kind,
+      queue = excluded.queue, priority = excluded.priority, crash_budget = excluded.crash_budget, delay_ms = excluded.delay_ms,
+      run_at = excluded.run_at, input = excluded.input, meta = excluded.meta, arrived = holdfast.owned_arrived(barrier.id),
+      fired_at = case when holdfast.owned_arrived(barrier.id) >= barrier.total then now() end
+    where barrier.fired_at is null and barrier.tenant is not distinct from excluded.tenant and barrier.parts_hash = excluded.parts_hash
+      and barrier.arming < excluded.arming
+    returning barrier.*, barrier.arming = barrier.opened_arming as is_new, barrier.fired_at is not null as is_fired
+  ),
+  listed as (
+    insert into holdfast.owned_part (barrier_id, name)
+    select armed.id, part.name
+    from armed
+    cross join (
+      select name from unnest(${p.names}::text[]) as named (name)
+      union all
+      select number::text from generate_series(0, ${p.count}::int - 1) as counted (number)
+    ) as part
+    where armed.is_new
+  ),
+  ${firing('armed')}
+  select coalesce(wanted.expires_at <= now(), false) as is_past, armed.arming, armed.is_new, armed.is_fired, armed.job_id, ${wakeIfFired} as woken
+  from wanted
+  left join armed on true`,
+)
+
+/** One arrival. */
+export interface Arrival {
+  id: string
+  part: string
+  /** Null: of any tenant. */
+  tenant: string | null
+}
+
+/** What an arrival found and did. */
+export interface ArrivedRow {
+  place: number
+  /** Whether there is a barrier that has fired, or still accepts parts. */
+  is_there: boolean
+  is_part: boolean
+  is_new: boolean
+  /** Whether the barrier was fired by one of these arrivals. */
+  is_fired: boolean
+}
+
+/**
+ * Records arrivals, many at a time, and fires the barriers whose last part has arrived. The rows of the barriers are locked first, in order:
+ * they decide who is last, and no barrier can be armed, aborted or expired meanwhile. The count says when to look at the ledger, and the
+ * ledger decides: a count that drifted fires nothing early.
+ */
+export const arriveOwned = statement<ArrivedRow>()(
+  'owned_barrier.arrive',
+  (p: { arrivals: readonly Arrival[] }) => sql`
+  with given as materialized (
     select *
-    from holdfast.finished_job as item
-    where item.barrier_id = ${p.barrierId}::uuid and item.position > ${p.after}::int
-    order by item.position
-    fetch first (${p.limit}) rows with ties
-  ) as item
-  left join holdfast.job_payload as payload on payload.job_id = item.id
-  left join holdfast.stage_output as output on output.job_id = item.id and output.stage = item.stage
-  order by item.position, item.id`,
+    from unnest(${p.arrivals.map(({ id }) => id)}::text[], ${p.arrivals.map(({ part }) => part)}::text[], ${p.arrivals.map(({ tenant }) => tenant)}::text[])
+      with ordinality as given (id, part, tenant, place)
+  ),
+  held as materialized (
+    select barrier.*
+    from holdfast.owned_barrier as barrier
+    where barrier.id in (select id from given)
+    order by barrier.id
+    for no key update
+  ),
+  admitted as materialized (
+    select given.place, given.part, held.*
+    from given
+    join held on held.id = given.id and (given.tenant is null or given.tenant = held.tenant)
+    where held.expired_at is null
+  ),
+  arrived as (
+    update holdfast.owned_part as part
+    set arrived_at = now()
+    from admitted
+    where part.barrier_id = admitted.id and part.name = admitted.part and part.arrived_at is null and admitted.fired_at is null
+    returning part.barrier_id, part.name
+  ),
+  counted as materialized (
+    select barrier_id, count(*)::int as count
+    from arrived
+    group by barrier_id
+  ),
+  tallied as materialized (
+    select held.id, case when held.arrived >= 0 and held.arrived + counted.count < held.total then held.arrived + counted.count
+      else holdfast.owned_arrived(held.id) end as arrived
+    from counted
+    join held on held.id = counted.barrier_id
+  ),
+  bumped as (
+    update holdfast.owned_barrier as barrier
+    set arrived = tallied.arrived, moved_at = now(), fired_at = case when tallied.arrived >= barrier.total then now() end
+    from tallied
+    where barrier.id = tallied.id
+    returning barrier.*, barrier.fired_at is not null as is_fired
+  ),
+  ${firing('bumped')}
+  select given.place::int, admitted.id is not null as is_there,
+    exists (select from holdfast.owned_part as part where part.barrier_id = admitted.id and part.name = given.part) as is_part,
+    arrived.name is not null as is_new, coalesce(bumped.is_fired, false) as is_fired, ${wakeIfFired} as woken
+  from given
+  left join admitted on admitted.place = given.place
+  left join arrived on arrived.barrier_id = admitted.id and arrived.name = given.part
+  left join bumped on bumped.id = admitted.id
+  order by given.place`,
 )
 
-/** The job that has opened a barrier, with its input as text. */
-export const parentOf = statement<{ id: string; input: string | null }>()(
-  'barrier.parent',
-  (p: { barrierId: string }) => sql`
-  select barrier.job_id as id, coalesce(live.input, ended.input, payload.input)::text as input
-  from holdfast.barrier
-  left join holdfast.live_job as live on live.id = barrier.job_id
-  left join holdfast.finished_job as ended on ended.id = barrier.job_id
-  left join holdfast.job_payload as payload on payload.job_id = barrier.job_id
-  where barrier.id = ${p.barrierId}::uuid`,
+/** Removes an open barrier: later arrivals are abandoned, and nothing fires. A barrier that has fired is kept, and reported as such. */
+export const abortOwned = statement<{ is_aborted: boolean }>()(
+  'owned_barrier.abort',
+  (p: { id: string; tenant: string | null }) => sql`
+  with held as materialized (
+    select barrier.id, barrier.fired_at is null as is_aborted
+    from holdfast.owned_barrier as barrier
+    where barrier.id = ${p.id}::text and (${p.tenant}::text is null or barrier.tenant = ${p.tenant})
+    for update
+  ),
+  removed as (
+    delete from holdfast.owned_barrier as barrier
+    using held
+    where barrier.id = held.id and held.is_aborted
+  )
+  select is_aborted
+  from held`,
 )
 
-/** How one item ended. */
-export interface ItemResultRow {
+/** A barrier, as it is shown to callers. */
+export interface OwnedRow {
   id: string
-  position: number
-  state: string
-  error: { code: string; message: string } | null
-  key: string
-  item: unknown
-  output: unknown
+  tenant: string | null
+  arming: number
+  opened_at: Date
+  armed_at: Date
+  expires_at: Date | null
+  fired_at: Date | null
+  expired_at: Date | null
+  total: number
+  arrived: number
+  parts_hash: string
+  owner: string | null
+  execution: string | null
+  kind: string
+  job_id: string
+  /** The first parts that have not arrived. */
+  missing: string[]
 }
 
-/** How far the fan-outs of a job are. */
-export const barriersOf = statement<BarrierRow & { stage: number; running: number; queued: number; age_ms: number }>()(
-  'barrier.of',
-  (p: { jobId: string }) => sql`
-  select ${columns}, barrier.stage, live.running, live.queued,
-    (extract(epoch from coalesce(barrier.joined_at, now()) - barrier.opened_at) * 1000)::float8 as age_ms
-  from holdfast.barrier
-  cross join lateral (
-    select count(*) filter (where item.session_id is not null)::int as running, count(*) filter (where item.session_id is null)::int as queued
-    from holdfast.live_job as item
-    where item.barrier_id = barrier.id
-  ) as live
-  where barrier.job_id = ${p.jobId}::uuid
-  order by barrier.stage`,
-)
-
-/** One item, live or finished. */
-export interface ItemRow {
-  id: string
-  key: string
-  position: number
-  stage: number
-  state: string
-  attempt: number
-  error: { code: string; message: string } | null
-  since: Date
-}
-
-/** A page of the items of a job, by stage and position. */
-export const itemsOf = statement<ItemRow>()(
-  'barrier.items',
-  (p: { jobId: string; state: string | null; stage: number; position: number; id: string; limit: number }) => sql`
-  select item.id, payload.item_key as key, item.position, barrier.stage, item.state, item.attempt, item.error, item.since
-  from holdfast.barrier
-  cross join lateral (
-    (
-      select job.id, job.position, job.state, job.attempt, null::json as error, job.run_at as since
-      from holdfast.live_job as job
-      where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
-        and (barrier.stage > ${p.stage}::smallint or (job.position, job.id) > (${p.position}::int, ${p.id}::uuid))
-      order by job.position, job.id
-      limit ${p.limit}
-    )
-    union all
-    (
-      select job.id, job.position, job.state, job.attempt, job.error, job.finished_at
-      from holdfast.finished_job as job
-      where job.barrier_id = barrier.id and (${p.state}::text is null or job.state = ${p.state})
-        and (barrier.stage > ${p.stage}::smallint or (job.position, job.id) > (${p.position}::int, ${p.id}::uuid))
-      order by job.position, job.id
-      limit ${p.limit}
-    )
-  ) as item
-  left join holdfast.job_payload as payload on payload.job_id = item.id
-  where barrier.job_id = ${p.jobId}::uuid and barrier.stage >= ${p.stage}::smallint
-  order by barrier.stage, item.position, item.id
-  limit ${p.limit}`,
-)
-
-/** An item that is at work, or waits for items of its own. */
-export interface StragglerRow {
-  id: string
-  key: string
-  position: number
-  stage: number
-  state: string
-  attempt: number
-  crashes: number
-  session_id: number | null
-  deadline_at: Date | null
-}
-
-/** The items of a job that are at work, those with the nearest deadlines first. */
-export const stragglersOf = statement<StragglerRow>()(
-  'barrier.stragglers',
-  (p: { jobId: string; limit: number }) => sql`
-  select item.*, payload.item_key as key
-  from (
-    select item.id, item.position, barrier.stage, item.state, item.attempt, item.crashes, item.session_id, item.deadline_at
-    from holdfast.barrier
-    join holdfast.live_job as item on item.barrier_id = barrier.id
-    where barrier.job_id = ${p.jobId}::uuid and not ${legal('claim', 'item')}
-    order by item.deadline_at, item.position
-    limit ${p.limit}
-  ) as item
-  left join holdfast.job_payload as payload on payload.job_id = item.id
-  order by item.deadline_at, item.position`,
+/** One barrier with the first of its missing parts. */
+export const getOwned = statement<OwnedRow>()(
+  'owned_barrier.get',
+  (p: { id: string; tenant: string | null; shown: number }) => sql`
+  select barrier.id, barrier.tenant, barrier.arming, barrier.opened_at, barrier.armed_at, barrier.expires_at, barrier.fired_at, barrier.expired_at,
+    barrier.total, barrier.arrived, barrier.parts_hash, barrier.owner, barrier.execution, barrier.kind, barrier.job_id,
+    array(
+      select part.name
+      from holdfast.owned_part as part
+      where part.barrier_id = barrier.id and part.arrived_at is null
+      order by part.name
+      limit ${p.shown}
+    ) as missing
+  from holdfast.owned_barrier as barrier
+  where barrier.id = ${p.id}::text and (${p.tenant}::text is null or barrier.tenant = ${p.tenant})`,
 )

@@ -1,243 +1,230 @@
-import { joining } from '../store/ending.sql.ts'
-import { legal, raw, sql, statement } from '../store/sql.ts'
-import { wakeIdle } from '../store/wake.sql.ts'
+import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { firing, isOpen, wakeIfFired } from './barrier.sql.ts'
 
-/** A barrier that was mended. */
-export interface HealedRow {
+/** A barrier that was compared with its ledger. */
+export interface ComparedRow {
   id: string
   job_id: string
-  total: number | null
-  /** How many items the ledger lacks. */
-  lost: number
-  /** By how much the counters were off. */
-  drift: number
-  was_negative: boolean
-  was_expired: boolean
+  total: number
+  /** The number of arrived parts by the ledger, which the count now equals. */
+  arrived: number
+  /** The count before. */
+  was: number
+  was_overdue: boolean
+  is_fired: boolean
 }
 
-/** How many barriers to see to, or only which. */
-interface Batch {
-  limit: number
-  only?: string[] | undefined
-}
+/** Whether it has expired without firing. */
+const isOverdue = sql`${isOpen} and barrier.expires_at < now()`
+/** Whether it has expired with parts missing, by the ledger. The same condition selects barriers, and checks them again before they are removed. */
+const isExpiredBarrier = sql`${isOverdue} and holdfast.owned_arrived(barrier.id) < barrier.total`
+const lostMs = raw('(extract(epoch from now() - barrier.expires_at) * 1000)::float8 as lost_ms')
 
-const isMeant = (p: Batch, id = raw('barrier.id')) =>
-  sql`(${p.only ?? null}::uuid[] is null or ${id} = any(${p.only ?? null}::uuid[]))`
-const hasItems = raw('exists (select from holdfast.live_job as item where item.barrier_id = barrier.id)')
-const hasJob = raw('exists (select from holdfast.live_job as parent where parent.id = barrier.job_id)')
+/** Open barriers whose count says that all parts have arrived, or is negative. */
+export const findDrained = statement<{ id: string; lost_ms: number }>()(
+  'owned_barrier.drained',
+  (p: { limit: number }) => sql`
+  select barrier.id, 0::float8 as lost_ms
+  from holdfast.owned_barrier as barrier
+  where ${isOpen} and (barrier.arrived >= barrier.total or barrier.arrived < 0)
+  order by barrier.due_at, barrier.id
+  limit ${p.limit}`,
+)
 
-/**
- * Fires the joins of barriers that have no live item left, by the ledger: counts that drifted are put right, and items that somebody
- * deleted count as failed. A barrier that a settle or a redo has just moved is looked at again under its lock, and left alone.
- */
-export const joinDrained = statement<HealedRow>()(
-  'barrier.join_drained',
-  (p: Batch) => sql`
-  with drained as materialized (
+/** Quiet barriers whose count has not been compared with the ledger for the longest time. */
+export const findUnchecked = statement<{ id: string; lost_ms: number }>()(
+  'owned_barrier.unchecked',
+  (p: { quietMs: number; limit: number }) => sql`
+  select barrier.id, 0::float8 as lost_ms
+  from holdfast.owned_barrier as barrier
+  where ${isOpen} and greatest(barrier.moved_at, barrier.checked_at) < now() - ${p.quietMs}::float8 * interval '1 ms'
+  order by barrier.checked_at, barrier.id
+  limit ${p.limit}`,
+)
+
+/** Expired barriers without an owner. */
+export const findUnowned = statement<{ id: string; lost_ms: number }>()(
+  'owned_barrier.unowned',
+  (p: { limit: number }) => sql`
+  select barrier.id, ${lostMs}
+  from holdfast.owned_barrier as barrier
+  where ${isOverdue} and barrier.owner is null and barrier.due_at <= now()
+  order by barrier.due_at, barrier.id
+  limit ${p.limit}`,
+)
+
+/** Barriers that expired a while ago and whose owner is none of these: a process with that owner would have asked it by now. */
+export const findStrange = statement<{ id: string; owner: string; lost_ms: number }>()(
+  'owned_barrier.strange',
+  (p: { owners: readonly string[]; graceMs: number; limit: number }) => sql`
+  select barrier.id, barrier.owner, ${lostMs}
+  from holdfast.owned_barrier as barrier
+  where ${isOverdue} and barrier.owner is not null and barrier.owner <> all(${p.owners}::text[])
+    and barrier.due_at <= now() - ${p.graceMs}::float8 * interval '1 ms'
+  order by barrier.due_at, barrier.id
+  limit ${p.limit}`,
+)
+
+/** Recounts open barriers from the ledger, and fires those whose parts have all arrived. */
+export const compareOwned = statement<ComparedRow>()(
+  'owned_barrier.compare',
+  (p: { ids: readonly string[] }) => sql`
+  with held as materialized (
     select barrier.*
-    from holdfast.barrier
-    where barrier.joined_at is null and barrier.armed_at is not null and not ${hasItems} and ${isMeant(p)}
+    from holdfast.owned_barrier as barrier
+    where barrier.id = any(${p.ids}::text[]) and ${isOpen}
     order by barrier.id
-    limit ${p.limit}
     for no key update skip locked
   ),
   ledger as materialized (
-    select drained.id, counted.*, drained.total - counted.succeeded - counted.failed - counted.cancelled as lost
-    from drained
-    cross join lateral holdfast.barrier_ledger(drained.id) as counted
-    where counted.live = 0
+    select held.id, held.arrived as was, holdfast.owned_arrived(held.id) as arrived, coalesce(held.expires_at < now(), false) as was_overdue
+    from held
   ),
-  healed as (
-    update holdfast.barrier
-    set succeeded = ledger.succeeded, failed = ledger.failed + greatest(0, ledger.lost), cancelled = ledger.cancelled, joined_at = now(), moved_at = now()
+  compared as (
+    update holdfast.owned_barrier as barrier
+    set arrived = ledger.arrived, checked_at = now(), moved_at = case when ledger.arrived = ledger.was then barrier.moved_at else now() end,
+      fired_at = case when ledger.arrived >= barrier.total then now() end
     from ledger
-    join drained on drained.id = ledger.id
     where barrier.id = ledger.id
-    returning barrier.id, barrier.job_id, barrier.total, greatest(0, ledger.lost) as lost, true as is_joined,
-      abs(drained.succeeded - ledger.succeeded) + abs(drained.failed - ledger.failed) + abs(drained.cancelled - ledger.cancelled) as drift,
-      least(drained.succeeded, drained.failed, drained.cancelled) < 0 as was_negative, coalesce(drained.expires_at < now(), false) as was_expired
+    returning barrier.*, ledger.was, ledger.was_overdue, barrier.fired_at is not null as is_fired
   ),
-  ${joining('healed')}
-  select healed.*, ${wakeIdle} as woken
-  from healed`,
+  ${firing('compared')}
+  select id, job_id, total, arrived, was, was_overdue, is_fired, ${wakeIfFired} as woken
+  from compared
+  order by id`,
 )
 
-/** Barriers that are still to be joined, with their jobs. */
-export const openBarriers = statement<{ id: string; job_id: string }>()(
-  'barrier.open_ones',
-  (p: { after: string; limit: number }) => sql`
-  select barrier.id, barrier.job_id
-  from holdfast.barrier
-  where barrier.joined_at is null and barrier.id > ${p.after}::uuid
-  order by barrier.id
-  limit ${p.limit}`,
+/** Announces barriers that ended without their continuation, as a CTE. `gone` has all their columns. */
+function announcing(word: Sql): Sql {
+  return sql`announced as (
+    insert into holdfast.event_log (type, job_id, kind, tenant, attempt, stage, data)
+    select 'barrier.expired', job_id, kind, coalesce(tenant, 'default'), 0, 0, json_build_object('barrier', id, 'end', ${word}, 'owner', owner,
+      'execution', execution, 'total', total, 'arrived', arrived, 'expiredAt', expires_at)
+    from gone
+  )`
+}
+
+/** Closes expired barriers without an owner that have missing parts: there is no one to notify, and later arrivals are abandoned. */
+export const closeUnowned = statement<{ id: string; total: number; arrived: number }>()(
+  'owned_barrier.close',
+  (p: { ids: readonly string[] }) => sql`
+  with gone as (
+    update holdfast.owned_barrier as barrier
+    set expired_at = now(), moved_at = now()
+    where barrier.id = any(${p.ids}::text[]) and barrier.owner is null and ${isExpiredBarrier}
+    returning barrier.*
+  ),
+  ${announcing(sql`'closed'`)}
+  select id, total, arrived
+  from gone`,
 )
 
-/** Jobs that wait for their items. */
-export const waitingJobs = statement<{ id: string; job_id: string }>()(
-  'barrier.waiting_jobs',
-  (p: { after: string; limit: number }) => sql`
-  select job.id, job.id as job_id
-  from holdfast.live_job as job
-  where ${legal('join')} and job.id > ${p.after}::uuid
-  order by job.id
-  limit ${p.limit}`,
-)
+/** An expired barrier whose owner is to be asked. */
+export interface OverdueRow {
+  id: string
+  arming: number
+  tenant: string | null
+  execution: string
+  total: number
+  arrived: number
+  lost_ms: number
+}
 
 /**
- * Puts the counters of barriers right by the ledger: of quiet ones, and of those that say that all has ended although something lives, which
- * keep every settle looking at the ledger.
+ * Takes the next expired barrier of an owner, and postpones the next look at it, longer each time without a result. So an owner that is
+ * down is not asked again and again, another leader does not ask at the same time, and a crash before the answer costs one wait.
  */
-export const recountBarriers = statement<HealedRow>()(
-  'barrier.recount',
-  (p: Batch & { quietMs: number }) => sql`
-  with quiet as materialized (
-    select barrier.*
-    from holdfast.barrier
-    where barrier.joined_at is null and barrier.armed_at is not null and ${isMeant(p)}
-      and (barrier.moved_at < now() - ${p.quietMs}::float8 * interval '1 ms' or barrier.succeeded + barrier.failed + barrier.cancelled >= barrier.total)
-    order by barrier.moved_at
-    limit ${p.limit}
+export const takeOverdue = statement<OverdueRow>()(
+  'owned_barrier.take',
+  (p: { owner: string }) => sql`
+  update holdfast.owned_barrier as barrier
+  set asks = least(barrier.asks + 1, 100), due_at = now() + least(60, power(2, least(barrier.asks, 6))) * interval '1 s'
+  where barrier.id = any(array(
+    select barrier.id
+    from holdfast.owned_barrier as barrier
+    where ${isOverdue} and barrier.owner = ${p.owner}::text and barrier.due_at <= now()
+    order by barrier.due_at, barrier.id
+    limit 1
     for no key update skip locked
-  ),
-  ledger as materialized (
-    select quiet.id, counted.*
-    from quiet
-    cross join lateral holdfast.barrier_ledger(quiet.id) as counted
-  )
-  update holdfast.barrier
-  set succeeded = ledger.succeeded, failed = ledger.failed, cancelled = ledger.cancelled, moved_at = now()
-  from ledger
-  join quiet on quiet.id = ledger.id
-  where barrier.id = ledger.id
-    and (quiet.succeeded, quiet.failed, quiet.cancelled) is distinct from (ledger.succeeded, ledger.failed, ledger.cancelled)
-  returning barrier.id, barrier.job_id, barrier.total, 0 as lost,
-    abs(quiet.succeeded - ledger.succeeded) + abs(quiet.failed - ledger.failed) + abs(quiet.cancelled - ledger.cancelled) as drift,
-    least(quiet.succeeded, quiet.failed, quiet.cancelled) < 0 as was_negative, false as was_expired`,
+  ))
+  returning barrier.id, barrier.arming, barrier.tenant, barrier.execution, barrier.total, barrier.arrived, ${lostMs}`,
 )
 
-/** Barriers that were stopped, or whose job is gone, although items of theirs still live. */
-export const findUnstopped = statement<{ id: string; job_id: string; is_abandoned: boolean; is_expired: boolean }>()(
-  'barrier.unstopped',
-  (p: { limit: number }) => sql`
-  select barrier.id, barrier.job_id, not ${hasJob} as is_abandoned, coalesce(barrier.expires_at <= barrier.stopped_at, false) as is_expired
-  from holdfast.barrier
-  where barrier.joined_at is null and (barrier.stopped_at is not null or not ${hasJob}) and ${hasItems}
-  order by barrier.id
-  limit ${p.limit}`,
-)
+/** Which arming of which barrier is meant. */
+export interface Armed {
+  readonly id: string
+  readonly arming: number
+}
 
 /**
- * Barriers that are gone although items of theirs live on. Hops from one barrier to the next along the index, so its cost is the number
- * of barriers that have live items.
+ * Locks an expired barrier until the transaction ends, if its arming is still the one that was asked about and parts are still missing: so it
+ * can't be re-armed, and nothing can arrive, before the execution is marked.
  */
-export const findStrays = statement<{ id: string }>()(
-  'barrier.strays',
-  (p: { limit: number }) => sql`
-  with recursive named (id) as (
-    (select item.barrier_id from holdfast.live_job as item where item.barrier_id is not null order by item.barrier_id limit 1)
-    union all
-    select (
-      select item.barrier_id
-      from holdfast.live_job as item
-      where item.barrier_id is not null and item.barrier_id > named.id
-      order by item.barrier_id
-      limit 1
-    )
-    from named
-    where named.id is not null
-  )
-  select named.id
-  from named
-  where named.id is not null and not exists (select from holdfast.barrier where barrier.id = named.id)
-  limit ${p.limit}`,
+export const holdExpired = statement<{ total: number; left: number }>()(
+  'owned_barrier.hold',
+  (p: Armed) => sql`
+  select barrier.total, barrier.total - holdfast.owned_arrived(barrier.id) as left
+  from holdfast.owned_barrier as barrier
+  where barrier.id = ${p.id}::text and barrier.arming = ${p.arming}::bigint and ${isExpiredBarrier}
+  for update`,
 )
+
+/** What the owner said about the execution of a barrier that is removed. */
+export type OwnedEnd = 'marked' | 'ended' | 'gone'
 
 /**
- * Puts jobs back in their queues that wait for nothing: no armed barrier of their stage is there to join them. Its join was recorded
- * and never reached the job, or its row is gone; whoever claims the job finds out which.
+ * Removes an expired barrier whose execution has ended, and keeps a record of it. Checks the same condition that selected it. No row: it was
+ * re-armed, or has moved.
  */
-export const requeueWaiting = statement<{ id: string }>()(
-  'barrier.requeue',
-  (p: Batch) => sql`
-  with stranded as materialized (
-    select job.id as job_id, true as is_joined
-    from holdfast.live_job as job
-    where ${legal('join')} and not exists (
-      select
-      from holdfast.barrier
-      where barrier.job_id = job.id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null
-    ) and ${isMeant(p, raw('job.id'))}
-    order by job.id
-    limit ${p.limit}
-    for update skip locked
+export const removeExpired = statement<{ id: string }>()(
+  'owned_barrier.remove',
+  (p: Armed & { word: OwnedEnd }) => sql`
+  with gone as (
+    delete from holdfast.owned_barrier as barrier
+    where barrier.id = ${p.id}::text and barrier.arming = ${p.arming}::bigint and ${isExpiredBarrier}
+    returning barrier.*
   ),
-  ${joining('stranded')}
-  select joined.id, ${wakeIdle} as woken
-  from joined`,
+  kept as (
+    insert into holdfast.owned_end (job_id, barrier_id, arming, tenant, kind, owner, execution, word, total, arrived, opened_at, armed_at, expires_at,
+      asks, is_rearmed)
+    select job_id, id, arming, tenant, kind, owner, execution, ${p.word}::text, total, arrived, opened_at, armed_at, expires_at, asks,
+      arming > opened_arming
+    from gone
+    on conflict (job_id) do nothing
+  ),
+  ${announcing(sql`${p.word}::text`)}
+  select id
+  from gone`,
 )
 
-/** Closes barriers whose job is gone and whose items have ended: there is nobody to join. */
-export const closeAbandoned = statement<{ id: string }>()(
-  'barrier.close',
-  (p: { limit: number }) => sql`
-  update holdfast.barrier
-  set joined_at = now(), moved_at = now()
+/** Removes barriers that fired or expired long ago. */
+export const forgetOwned = statement<{ id: string }>()(
+  'owned_barrier.forget',
+  (p: { olderThanMs: number; limit: number }) => sql`
+  delete from holdfast.owned_barrier
   where id = any(array(
     select barrier.id
-    from holdfast.barrier
-    where barrier.joined_at is null and not ${hasJob} and not ${hasItems}
+    from holdfast.owned_barrier as barrier
+    where coalesce(barrier.fired_at, barrier.expired_at) < now() - ${p.olderThanMs}::float8 * interval '1 ms'
     order by barrier.id
     limit ${p.limit}
-    for no key update skip locked
+    for update skip locked
   ))
   returning id`,
 )
 
-/**
- * Stops barriers that have expired with work left. If workers of that work have died since, it was not slow but lost: the expiry is put off
- * once more, and the items, which are revived, get their chance. A worker that has not been heard of since the expiry may be dead: the
- * recovery ladder decides that within its lease, and until then nothing is stopped. One that was redone is armed later than it was sealed,
- * and has its time from then on.
- */
-export const expireBarriers = statement<{ id: string; job_id: string; is_stopped: boolean }>()(
-  'barrier.expire',
-  (p: Batch) => sql`
-  with late as materialized (
-    select barrier.id, barrier.expires_at,
-      barrier.expires_at - case when barrier.armed_at > barrier.sealed_at then barrier.armed_at else barrier.opened_at end as patience
-    from holdfast.barrier
-    where barrier.joined_at is null and barrier.armed_at is not null and barrier.stopped_at is null and barrier.expires_at < now() and ${hasItems}
-      and ${isMeant(p)}
-    order by barrier.id
+/** Removes the records of barriers that were removed long ago. */
+export const forgetEnds = statement<{ job_id: string }>()(
+  'owned_end.forget',
+  (p: { olderThanMs: number; limit: number }) => sql`
+  delete from holdfast.owned_end
+  where job_id = any(array(
+    select owned_end.job_id
+    from holdfast.owned_end
+    where owned_end.ended_at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+    order by owned_end.ended_at
     limit ${p.limit}
-    for no key update skip locked
-  ),
-  judged as materialized (
-    select late.*, worst.crashes, worst.is_unclear
-    from late
-    cross join lateral (
-      with recursive work (id, crashes, state, session_id) as (
-        select item.id, item.crashes, item.state, item.session_id
-        from holdfast.live_job as item
-        where item.barrier_id = late.id
-        union all
-        select item.id, item.crashes, item.state, item.session_id
-        from work
-        join holdfast.barrier as inner_barrier on inner_barrier.job_id = work.id
-        join holdfast.live_job as item on item.barrier_id = inner_barrier.id
-      )
-      select max(work.crashes + case when session.id is null and ${legal('revive', 'work')} then 1 else 0 end)::smallint as crashes,
-        coalesce(bool_or(session.heartbeat_at <= late.expires_at), false) as is_unclear
-      from work
-      left join holdfast.session on session.id = work.session_id and session.ended_at is null
-    ) as worst
-  )
-  update holdfast.barrier
-  set stopped_at = case when judged.crashes > barrier.extended then null else now() end,
-    expires_at = case when judged.crashes > barrier.extended then now() + judged.patience else barrier.expires_at end,
-    extended = greatest(barrier.extended, judged.crashes), moved_at = now()
-  from judged
-  where barrier.id = judged.id and (judged.crashes > barrier.extended or not judged.is_unclear)
-  returning barrier.id, barrier.job_id, barrier.stopped_at is not null as is_stopped`,
+    for update skip locked
+  ))
+  returning job_id`,
 )

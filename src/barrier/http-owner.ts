@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { pause } from '../service/service.ts'
 import type { MarkAnswer, Owner, OwnerStatus } from './owner.ts'
@@ -11,13 +10,13 @@ export interface HttpOwnerOptions {
   tenantHeader?: string
   /** Headers of every request, such as the authorization. */
   headers?: Record<string, string>
-  /** What the owner's own words for a status mean; its other words are unknown. Default: `running`, `final` and `gone` mean themselves. */
+  /** What the owner's own status words mean; other words are unknown. Default: `running`, `final` and `gone` mean themselves. */
   statuses?: Record<string, OwnerStatus>
   /** How long one request may take. Default: 1500, so that a read and its retries fit into the setting `ownerTimeoutMs`. */
   timeoutMs?: number
-  /** How often a read that failed is tried again; a mark never is. Default: 2. */
+  /** How often a failed read is retried; a mark never is. Default: 2. */
   retries?: number
-  /** The wait before the first of those; it doubles. Default: 100. */
+  /** The wait before the first retry; it doubles with each. Default: 100. */
   retryMs?: number
   /** The largest body that is read. Default: 65,536. */
   maxBytes?: number
@@ -25,25 +24,18 @@ export interface HttpOwnerOptions {
 
 const own: Record<string, OwnerStatus> = { running: 'running', final: 'final', gone: 'gone' }
 
-/**
- * The shape of the owner's own answers. It repeats the execution that it is about, so that neither a proxy's page nor an answer to
- * another question passes for one.
- */
-const statusBody = z.object({ execution: z.string(), status: z.string() })
-const markBody = z.object({ execution: z.string(), answer: z.string() })
-
 type Settings = Required<HttpOwnerOptions>
 
-/** An owner that is asked over HTTP. Reads are tried again, marks never: nobody knows what one that failed has done. */
+/** An owner that is asked over HTTP. Reads are retried, marks never: it is unknown what a failed one has done. */
 export function httpOwner(options: HttpOwnerOptions): Owner {
   const settings = settingsOf(options)
   return {
     async read(execution, tenant, { signal }) {
       const request = { path: pathOf(execution), method: 'GET', tenant, signal }
       const answer = await retried(settings, signal, () => send(settings, request))
-      const body = bodyOf(answer, statusBody, execution)
+      const body = bodyOf(answer, 'status', execution)
       const meant = Object.hasOwn(settings.statuses, body.status) ? settings.statuses[body.status] : undefined
-      // the status line must agree: a 404 that says "running", or a 401 that says "final", comes from somewhere in between
+      // the HTTP status must agree: a 404 that says "running", or a 401 that says "final", comes from a proxy in between
       if (answer.status !== 200 && !(meant === 'gone' && [404, 410].includes(answer.status)))
         throw failed(`answered ${answer.status}, and yet the status ${JSON.stringify(body.status.slice(0, 100))}`)
       return meant ?? body.status
@@ -52,7 +44,7 @@ export function httpOwner(options: HttpOwnerOptions): Owner {
       const sent = JSON.stringify({ reason })
       const request = { path: `${pathOf(execution)}/fail`, method: 'POST', tenant, signal, sent }
       const answer = await send(settings, request)
-      const { answer: word } = bodyOf(answer, markBody, execution)
+      const { answer: word } = bodyOf(answer, 'answer', execution)
       if (answer.status !== 200 && word === ('done' satisfies MarkAnswer))
         throw failed(`answered ${answer.status}, and yet "done"`)
       return word
@@ -90,9 +82,9 @@ function settingsOf(options: HttpOwnerOptions): Settings {
 }
 
 function pathOf(execution: string): string {
-  // a URL swallows these two even when they are escaped, and the request would be about something else
+  // URLs drop these two even if they are escaped, and the request would be about something else
   if (execution === '.' || execution === '..')
-    throw failed(`cannot be asked about the execution ${JSON.stringify(execution)}, for it is no name in a URL`)
+    throw failed(`cannot be asked about the execution ${JSON.stringify(execution)}, which cannot be part of a URL`)
   return `/executions/${encodeURIComponent(execution)}`
 }
 
@@ -109,7 +101,7 @@ interface HttpAnswer {
   text: string
 }
 
-/** Sends one request, bounded in time and size. Throws if there was no answer, or one that says that it should be asked again. */
+/** Sends one request, bounded in time and size. Throws if there is no response, or one that calls for a retry. */
 async function send(settings: Settings, { path, method, tenant, signal, sent }: Request): Promise<HttpAnswer> {
   const over = new AbortController()
   const stop = () => over.abort(signal.reason)
@@ -122,7 +114,7 @@ async function send(settings: Settings, { path, method, tenant, signal, sent }: 
   try {
     const response = await fetch(settings.base + path, {
       method,
-      // a redirect would carry the tenant and the credentials to somewhere else
+      // a redirect would send the tenant and the credentials to another host
       redirect: 'manual',
       signal: over.signal,
       headers: headersOf(settings, tenant, sent !== undefined),
@@ -141,7 +133,7 @@ async function send(settings: Settings, { path, method, tenant, signal, sent }: 
   }
 }
 
-/** Set one by one: two spellings of the same name would be sent as one header with both values, and the tenant be none that there is. */
+/** Set one by one: two spellings of the same name would be sent as one header with both values, and the tenant would be wrong. */
 function headersOf(settings: Settings, tenant: string, hasBody: boolean): Headers {
   const headers = new Headers({ accept: 'application/json' })
   if (hasBody) headers.set('content-type', 'application/json')
@@ -162,21 +154,25 @@ async function bounded(response: Response, maxBytes: number, over: AbortControll
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** The body, if the owner itself has written it, about this execution. */
-function bodyOf<Body extends { execution: string }>(
+/**
+ * The body of the owner's response, with its word. It repeats the execution that it is about, so that neither a proxy's page nor a
+ * response to another request passes for one.
+ */
+function bodyOf<Field extends string>(
   { status, text }: HttpAnswer,
-  shape: z.ZodType<Body>,
+  field: Field,
   execution: string,
-): Body {
-  const body = shape.safeParse(jsonOf(text))
-  if (!body.success)
+): Record<Field, string> {
+  const body = Object(jsonOf(text)) as Record<string, unknown>
+  const word = body[field]
+  if (typeof body.execution !== 'string' || typeof word !== 'string')
     throw failed(`answered ${status} with a body that is not its own: ${JSON.stringify(text.slice(0, 100))}`)
-  if (body.data.execution !== execution)
+  if (body.execution !== execution)
     throw failed(
-      `was asked about ${JSON.stringify(execution)}, and answered about ${JSON.stringify(body.data.execution.slice(0, 100))}`,
+      `was asked about ${JSON.stringify(execution)}, and answered about ${JSON.stringify(body.execution.slice(0, 100))}`,
     )
   if (status !== 200 && !(status >= 400 && status < 500)) throw failed(`answered ${status}`)
-  return body.data
+  return { [field]: word } as Record<Field, string>
 }
 
 function jsonOf(text: string): unknown {
@@ -204,7 +200,7 @@ function failed(what: string, cause?: unknown): HoldfastError {
   return new HoldfastError('owner_failed', `The owner ${what}.`, { cause })
 }
 
-/** A failure that may be gone the next time. */
+/** A failure that a retry may solve. */
 function again(what: string, cause?: unknown): HoldfastError {
   return new HoldfastError('owner_failed', `The owner ${what}.`, { cause, details: { isTransient: true } })
 }

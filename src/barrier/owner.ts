@@ -1,13 +1,13 @@
 import { messageOf } from '../errors/errors.ts'
 
 /**
- * The system that owns the executions behind barriers. It is asked only when a barrier has expired with work left, and what it answers is
- * checked, for it is another team's program behind a network: an answer that is not one of these words is no answer.
+ * The system that owns the executions of barriers. It is asked only when a barrier has expired with parts missing. Its answers are checked,
+ * because it is another team's program behind a network: anything but one of these words is not an answer.
  */
 export interface Owner {
-  /** How that execution of that tenant stands: `running`, `final` (it has ended, however), or `gone` (the owner itself says that there is none). */
+  /** The status of that tenant's execution: `running`, `final` (it has ended, in whatever way), or `gone` (the owner says that it does not exist). */
   read(execution: string, tenant: string, options: { signal: AbortSignal }): Promise<OwnerStatus | (string & {})>
-  /** Marks it failed: `done`, or `skipped` or `no` if it was not. Must not overwrite an execution that has ended. */
+  /** Marks it failed: `done`, or `skipped` or `no` if it did not. Must not overwrite an execution that has ended. */
   markFailed(
     execution: string,
     tenant: string,
@@ -19,15 +19,15 @@ export interface Owner {
 const statuses = ['running', 'final', 'gone'] as const
 const marks = ['done', 'skipped', 'no'] as const
 
-/** How an execution stands. */
+/** The status of an execution. */
 export type OwnerStatus = (typeof statuses)[number]
-/** How a mark was answered. */
+/** The answer to a mark. */
 export type MarkAnswer = (typeof marks)[number]
 
-/** What is not an answer: a word that we don't know, no word at all, or nothing. */
+/** What is not an answer: an unknown word, something that is not a word, or an error. */
 export type Unclear = { word: 'unknown' | 'garbage'; said: string } | { word: 'failed'; error: unknown }
 
-/** An answer that was checked: one of those words, or none. */
+/** An answer that was checked: one of the expected words, or not an answer. */
 export type Answer<Word extends string> = Said<Word> | Unclear
 type Said<Word> = Word extends string ? { word: Word } : never
 
@@ -36,17 +36,17 @@ export interface Question {
   execution: string
   tenant: string
   timeoutMs: number
-  /** Fires when nobody waits for the answer any more. */
+  /** Fires when the answer is no longer needed. */
   signal: AbortSignal
 }
 
-/** Asks the owner how an execution stands. Never throws. */
+/** Asks the owner for the status of an execution. Never throws. */
 export function readStatus(owner: Owner, question: Question): Promise<Answer<OwnerStatus>> {
   const { execution, tenant } = question
   return asked(statuses, question, (options) => owner.read(execution, tenant, options))
 }
 
-/** Asks the owner to mark an execution failed. Never throws; after `failed` nobody knows whether it did. */
+/** Asks the owner to mark an execution failed. Never throws; after `failed` it is unknown whether it did. */
 export function markFailed(owner: Owner, question: Question, reason: string): Promise<Answer<MarkAnswer>> {
   const { execution, tenant } = question
   return asked(marks, question, (options) => owner.markFailed(execution, tenant, reason, options))
@@ -63,7 +63,7 @@ async function asked<Word extends string>(
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()
   try {
-    // an owner that ignores the signal must not hold us up either
+    // an owner that ignores the signal must not delay us either
     return checked(words, await Promise.race([rejection(over.signal), ask({ signal: over.signal })]))
   } catch (error) {
     return { word: 'failed', error: over.signal.aborted ? over.signal.reason : error }

@@ -1,17 +1,17 @@
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import pg from 'pg'
+import { version } from '../config/version.ts'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
-import { version } from '../engine/work.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { defineJob } from '../job/define.ts'
-import { connectionOptions } from '../store/connection.ts'
-import { runOnce } from '../store/run-once.ts'
-import { runnerIn } from '../store/store.ts'
-import { isAlive, serverFacts } from './ground.sql.ts'
-import { embeddedGround, givenGround } from './ground.ts'
+import { connectionOptions } from '../postgres/connection.ts'
+import { runOnce } from '../postgres/run-once.ts'
+import { runnerIn } from '../postgres/store.ts'
+import { hasLiveJobs, serverFacts } from './test-database.sql.ts'
+import { embeddedDatabase, externalDatabase } from './test-database.ts'
 
-/** Every figure of a benchmark, in the order in which it is taken. */
+/** Every figure of a benchmark, in the order of measurement. */
 export const figures = {
   bulk: { title: 'bulk submit', unit: 'jobs/s' },
   drain: { title: 'drain, 1 process', unit: 'jobs/s' },
@@ -24,16 +24,16 @@ export const figures = {
 /** The name of a figure. */
 export type FigureName = keyof typeof figures
 
-/** One figure of a benchmark: its median, and how far its rounds lie apart as a share of that. */
+/** One figure of a benchmark: the median of its rounds, and their spread as a share of it. */
 export interface Figure {
   median: number
   spread: number
-  /** Whether the rounds lie so far apart that only large differences mean something. */
+  /** Whether the spread is so large that only large differences are significant. */
   isNoisy: boolean
   rounds: number[]
 }
 
-/** What a benchmark found. */
+/** The result of a benchmark. */
 export interface BenchReport {
   jobs: number
   figures: Record<FigureName, Figure>
@@ -48,7 +48,7 @@ export interface BenchReport {
 
 /** How to run a benchmark. */
 export interface BenchOptions {
-  /** A server of the caller's; without it, an embedded one that goes after. */
+  /** The server to use. Default: a temporary embedded one. */
   url?: string
   jobs: number
   rounds: number
@@ -69,14 +69,14 @@ const stamp = defineJob('bench.stamp', {
   },
 })
 
-/** Measures what a job that does nothing costs on this machine, in a database that nothing else uses. */
+/** Measures the cost of a job that does nothing on this machine, in a database that nothing else uses. */
 export async function bench(options: BenchOptions): Promise<BenchReport> {
-  const ground = options.url ? await givenGround(options.url) : await embeddedGround()
+  const database = options.url ? await externalDatabase(options.url) : await embeddedDatabase()
   try {
-    const facts = await runOnce(ground.url, serverFacts, {})
+    const facts = await runOnce(database.url, serverFacts, {})
     return {
       jobs: options.jobs,
-      figures: await measure(ground.url, options),
+      figures: await measure(database.url, options),
       holdfast: version,
       postgres: facts[0]?.version ?? 'unknown',
       isDurable: facts[0]?.is_durable === true,
@@ -86,7 +86,7 @@ export async function bench(options: BenchOptions): Promise<BenchReport> {
       load: Number(loadavg()[0]?.toFixed(2)),
     }
   } finally {
-    await ground.stop()
+    await database.stop()
   }
 }
 
@@ -98,7 +98,7 @@ async function measure(url: string, { jobs, rounds, signal, onStep }: BenchOptio
     drain: async () => ({ drain: await drain(hf, jobs) }),
     'single submits': async () => ({ single: await single(hf) }),
     pickup: async () => {
-      await drain(hf, 0) // what the single submits have left
+      await drain(hf, 0) // the jobs of the single submits
       return pickup(hf)
     },
   }
@@ -129,14 +129,14 @@ async function bulk(hf: Holdfast, jobs: number): Promise<number> {
   return perSecond(jobs, startedMs)
 }
 
-/** From "the worker is told to start" to "the database shows nothing left". */
+/** Measures from starting the worker until the database has no live jobs. */
 async function drain(hf: Holdfast, jobs: number): Promise<number> {
   const client = new pg.Client(connectionOptions(hf.url))
   await client.connect()
   const { run } = runnerIn(client)
   const startedMs = performance.now()
   const working = await hf.work()
-  while ((await run(isAlive, {}))[0]?.is) await new Promise((resolve) => setTimeout(resolve, 5))
+  while ((await run(hasLiveJobs, {}))[0]?.has) await new Promise((resolve) => setTimeout(resolve, 5))
   const rate = perSecond(jobs, startedMs)
   await working.stop()
   await client.end()
@@ -156,7 +156,7 @@ async function single(hf: Holdfast): Promise<number> {
   return perSecond(submitted, startedMs)
 }
 
-/** From the call of submit to the first line of the handler, one job at a time. */
+/** Measures from the call of submit to the first line of the handler, one job at a time. */
 async function pickup(hf: Holdfast): Promise<Record<string, number>> {
   const working = await hf.work()
   const waits: number[] = []

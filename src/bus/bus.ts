@@ -1,80 +1,100 @@
-import pg from 'pg'
+import type pg from 'pg'
+import { Client, connectionOptions, drop } from '../postgres/connection.ts'
+import { describe } from '../postgres/error-message.ts'
 import { pause, type Service } from '../service/service.ts'
-import { connectionOptions, drop } from '../store/connection.ts'
-import { describe } from '../store/describe.ts'
 
-/** What a bus may carry. It only wakes: it may lose, repeat or reorder, and polling is always behind it. */
+/** A channel of the bus. The bus only wakes: it may lose, repeat or reorder notifications, and polling always backs it up. */
 export type Channel = 'holdfast_wake' | 'holdfast_abort' | 'holdfast_event'
 
-/** Hears what others announce. */
+/** Receives notifications. */
 export interface Bus extends Service {
-  /** Whether it hears at this moment. */
+  /** Whether it receives notifications at the moment. */
   isConnected(): boolean
 }
 
-/** What a bus needs. `onGap`: something may have been missed; look for yourself. */
+/** What a bus needs. */
 export interface BusOptions {
   url: string
   channels: Channel[]
   onNews: (channel: Channel, payload: string) => void
+  /** Notifications may have been missed: check the database. */
   onGap: () => void
-  onTrouble: (error: unknown) => void
+  onError: (error: unknown) => void
+}
+
+/** Makes a bus. */
+export function listen(options: BusOptions): Bus {
+  return new NotifyBus(options)
 }
 
 const probeMs = 5_000
+const longestPauseMs = 5_000
 
 /**
- * Postgres NOTIFY on a connection of its own. A connection that is silently dead would be deaf for ever, so it is probed;
- * a lost one is made again, and then whoever listens is told that there was a gap.
+ * Postgres NOTIFY, on a connection of its own. A connection that is dead without either side noticing would never receive anything again, so
+ * it is probed. A lost one is reopened, and then there was a gap.
  */
-export function listen(options: BusOptions): Bus {
-  let stopping: AbortController | undefined
-  let running: Promise<void> | undefined
-  let isConnected = false
+class NotifyBus implements Bus {
+  readonly #options: BusOptions
+  #stopping: AbortController | undefined
+  #running: Promise<void> | undefined
+  #isConnected = false
 
-  async function hearOn(client: pg.Client, signal: AbortSignal): Promise<void> {
+  constructor(options: BusOptions) {
+    this.#options = options
+  }
+
+  isConnected(): boolean {
+    return this.#isConnected
+  }
+
+  async start(): Promise<void> {
+    if (this.#running) return
+    this.#stopping = new AbortController()
+    this.#running = this.#run(this.#stopping.signal)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping?.abort()
+    await this.#running
+    this.#running = undefined
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    for (let failures = 0; !signal.aborted; failures++) {
+      const client = this.#makeClient()
+      try {
+        await this.#listenOn(client, signal)
+      } catch (error) {
+        this.#options.onError(describe(error, this.#options.url))
+        if (this.#isConnected) failures = 0
+      }
+      this.#isConnected = false
+      drop(client)
+      await pause(Math.min(longestPauseMs, 50 * 2 ** failures), signal)
+    }
+  }
+
+  #makeClient(): pg.Client {
+    const { url, onNews } = this.#options
+    const client = new Client({ ...connectionOptions(url), query_timeout: probeMs })
+    client.on('error', () => {})
+    client.on('notification', ({ channel, payload = '' }) => onNews(channel as Channel, payload))
+    return client
+  }
+
+  async #listenOn(client: pg.Client, signal: AbortSignal): Promise<void> {
     await client.connect()
-    for (const channel of options.channels) await client.query(`listen ${channel}`)
-    isConnected = true
-    options.onGap()
+    for (const channel of this.#options.channels) await client.query(`listen ${channel}`)
+    this.#isConnected = true
+    this.#options.onGap()
     const broken = new AbortController()
     client.once('end', () => broken.abort())
-    const either = AbortSignal.any([signal, broken.signal])
-    while (!either.aborted) {
-      await pause(probeMs, either)
-      if (!either.aborted) await client.query('/* bus.probe */ select')
+    const ended = AbortSignal.any([signal, broken.signal])
+    while (!ended.aborted) {
+      await pause(probeMs, ended)
+      if (!ended.aborted) await client.query('/* bus.probe */ select')
     }
     if (!signal.aborted) throw new Error('Connection terminated')
-  }
-
-  async function run(signal: AbortSignal): Promise<void> {
-    for (let failures = 0; !signal.aborted; failures++) {
-      const client = new pg.Client({ ...connectionOptions(options.url), query_timeout: probeMs })
-      client.on('error', () => {})
-      client.on('notification', ({ channel, payload = '' }) => options.onNews(channel as Channel, payload))
-      try {
-        await hearOn(client, signal)
-      } catch (error) {
-        options.onTrouble(describe(error, options.url))
-        if (isConnected) failures = 0
-      }
-      isConnected = false
-      drop(client)
-      await pause(Math.min(5_000, 50 * 2 ** failures), signal)
-    }
-  }
-
-  return {
-    isConnected: () => isConnected,
-    async start() {
-      if (running) return
-      stopping = new AbortController()
-      running = run(stopping.signal)
-    },
-    async stop() {
-      stopping?.abort()
-      await running
-      running = undefined
-    },
   }
 }

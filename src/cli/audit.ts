@@ -4,9 +4,9 @@ import type { Audit, Violation } from '../audit/audit.ts'
 import type { Config } from '../config/config.ts'
 import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
-import { ladderSettings } from './ladder-words.ts'
+import { ladderSettings } from './format-ladder.ts'
+import { formatDuration, parseWhole } from './format-time.ts'
 import { oneLine, paint, print, progress } from './terminal.ts'
-import { lengthWords, parseWhole } from './time-words.ts'
 
 interface Flags {
   all?: true
@@ -14,7 +14,7 @@ interface Flags {
   json?: true
 }
 
-// of a big database even a cheap look may take a while, and nobody waits for it but who asked
+// on a large database even a cheap check may take a while, and only the user waits for it
 const patienceMs = 3_600_000
 const shown = 5
 
@@ -23,19 +23,19 @@ export function addAudit(program: Command): void {
   const command = program
     .command('audit')
     .description(
-      'Check every invariant of the database, reading only. Ends with code 1 if one is broken or took too long.',
+      'Check every invariant of the database. Read-only. Exits with code 1 if an invariant is broken or its check times out.',
     )
-    .option('--all', 'Look at every job; without it, where each job needs a look, at the latest 100,000.')
-    .option('--budget <seconds>', 'How long one check may take before it is given up. Default: 10; with --all, 600.')
+    .option('--all', 'Check every job. By default, checks that read individual jobs cover the latest 100,000.')
+    .option('--budget <seconds>', 'Timeout of each check. Default: 10; with --all, 600.')
     .action((flags: Flags) => audit(flags))
   addSettings(addJson(command), [...clientSettings, ...ladderSettings])
   addExamples(command, [
     ['holdfast audit', 'safe on a live database'],
-    ['holdfast audit --all --json', 'everything, for a program'],
+    ['holdfast audit --all --json', 'every job, as JSON'],
   ])
   command.addHelpText(
     'after',
-    '\nHow old an orphan may be follows from the settings: give those that your workers have.',
+    '\nThe age at which a job counts as an orphan depends on the settings: pass the same ones as your workers.',
   )
 }
 
@@ -66,20 +66,18 @@ function auditLines({ violations, checked, unfinished, sizes, ms }: Audit): stri
     return violation ? violationLines(violation) : [`${paint('green', '✓')} ${invariant}`]
   })
   for (const invariant of unfinished)
-    lines.push(
-      `${paint('yellow', '?')} ${paint('bold', invariant)}: not checked to the end; give it more time with --budget`,
-    )
+    lines.push(`${paint('yellow', '?')} ${paint('bold', invariant)}: check timed out; allow more time with --budget`)
   const all = unfinished.length === 0 ? 'All' : `${checked.length - violations.length} of`
   const verdict =
     violations.length === 0
       ? `${all} ${checked.length + unfinished.length} invariants hold`
       : `${violations.length} of ${checked.length} invariants are broken`
   const { live, finished, events } = sizes
-  const about = `${countWords(live)} live and ${countWords(finished)} finished jobs with ${countWords(events)} events`
-  return [...lines, '', `${verdict}: ${about}, read in ${lengthWords(ms)}.`]
+  const about = `${formatCount(live)} live and ${formatCount(finished)} finished jobs with ${formatCount(events)} events`
+  return [...lines, '', `${verdict}: ${about}, read in ${formatDuration(ms)}.`]
 }
 
-function countWords(count: number): string {
+function formatCount(count: number): string {
   return count < mostCounted ? String(count) : `about ${count}`
 }
 

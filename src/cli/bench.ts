@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import { type BenchReport, bench, type FigureName, figures } from '../bench/bench.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { addExamples, addJson } from './flags.ts'
+import { parseWhole } from './format-time.ts'
 import { listenForEnd } from './signals.ts'
 import { table } from './table.ts'
 import { complain, print } from './terminal.ts'
-import { parseWhole } from './time-words.ts'
 
 interface Flags {
   url?: string
@@ -18,19 +18,19 @@ interface Flags {
 export function addBench(program: Command): void {
   const command = program
     .command('bench')
-    .description('Measure what a job that does nothing costs on this machine.')
-    // no environment variable stands in for this flag: nobody should load a server because a shell remembered it
+    .description('Measure the overhead of an empty job on this machine.')
+    // deliberately not read from the environment: a variable left over in a shell must not put load on a server
     .option(
       '--url <text>',
-      'Postgres to measure on, in a database of its own there. Without it, an embedded one that goes after.',
+      'Postgres server to benchmark; creates its own database there. Default: a temporary embedded Postgres.',
     )
-    .option('--jobs <number>', 'Jobs of a bulk submit and of a drain (default: 50000).')
-    .option('--rounds <number>', 'Rounds, of which the median counts (default: 3).')
+    .option('--jobs <number>', 'Number of jobs to bulk-submit and drain (default: 50000).')
+    .option('--rounds <number>', 'Number of rounds; the median is reported (default: 3).')
     .action(run)
   addJson(command)
   addExamples(command, [
     ['holdfast bench', 'about a minute, on an embedded Postgres'],
-    ['holdfast bench --url postgres://localhost/postgres --json', 'on a server of yours, for a program'],
+    ['holdfast bench --url postgres://localhost/postgres --json', 'on your own server, as JSON'],
   ])
 }
 
@@ -61,7 +61,7 @@ function linesOf(report: BenchReport): string[] {
     const { title, unit } = figures[name]
     return [
       { text: title },
-      { text: `${valueWords(median)} ${unit}` },
+      { text: `${formatValue(median)} ${unit}` },
       { text: `${Math.round(spread * 100)} %${isNoisy ? ' (noisy)' : ''}` },
     ]
   })
@@ -74,6 +74,6 @@ function linesOf(report: BenchReport): string[] {
   ]
 }
 
-function valueWords(value: number): string {
+function formatValue(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString('en') : value.toFixed(2)
 }

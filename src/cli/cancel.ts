@@ -7,9 +7,9 @@ import { whoAmI } from './who-am-i.ts'
 export function addCancel(program: Command): void {
   const command = program
     .command('cancel')
-    .description('Cancel jobs, whether they wait or run. A handler that runs is told by its signal.')
-    .argument('<ids...>', 'Ids of jobs, or their last 8 letters.')
-    .option('--reason <text>', "Why, for the job's timeline.")
+    .description('Cancel jobs that have not ended. A running handler is notified through its abort signal.')
+    .argument('<ids...>', 'Job ids, or their last 8 characters.')
+    .option('--reason <text>', "Reason, recorded in the job's timeline.")
     .action((ids: string[], flags: { reason?: string; json?: true }) =>
       forEachJob(configOf({ ...flags }), ids, {
         done: 'cancelled',
@@ -20,6 +20,6 @@ export function addCancel(program: Command): void {
   addSettings(addJson(command), clientSettings)
   addExamples(command, [
     ['holdfast cancel 01890a5d-ac96-774b-bcce-b302099a8057', 'one job'],
-    ['holdfast cancel 099a8057 099a9112 --reason "wrong input"', 'two, by the ends of their ids'],
+    ['holdfast cancel 099a8057 099a9112 --reason "wrong input"', 'two jobs, by the last 8 characters'],
   ])
 }

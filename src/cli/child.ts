@@ -5,17 +5,17 @@ import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
 import type { Pulse } from '../service/vitals.ts'
 
 /** What a worker process tells its supervisor. */
-export type ChildNews =
-  | { news: 'ready'; session: number }
-  | { news: 'failed'; code: string; message: string }
-  | ({ news: 'alive' } & ChildLife)
+export type ChildMessage =
+  | { type: 'ready'; session: number }
+  | { type: 'failed'; code: string; message: string }
+  | ({ type: 'alive' } & ChildLife)
 
-/** How a worker process is, as it says every second. */
+/** The health of a worker process, as it reports every second. */
 export interface ChildLife {
   pulses: Pulse[]
-  /** Whether its session stands. */
+  /** Whether it holds its session. */
   isHeld: boolean
-  /** How long the handlers that run may still take: so long its event loop may be blocked for a good reason. */
+  /** How long its running handlers may still take. Its event loop may be blocked that long for a good reason. */
   allowedMs: number
 }
 
@@ -24,18 +24,18 @@ export interface ChildOptions {
   /** The hidden command and its arguments. */
   args: readonly string[]
   env: NodeJS.ProcessEnv
-  /** Takes what the process writes, line by line; without it, the process writes where we do. */
+  /** Called with each line that the process writes. Without it, the process writes to our own output. */
   onLine?: ((pid: number, line: string) => void) | undefined
 }
 
 /** A worker process. */
 export interface Child {
   readonly pid: number
-  /** Resolves once it works; rejects with what it says it failed of, or if it ends before. */
+  /** Resolves once it works. Rejects with the error that it reports, or if it exits first. */
   readonly ready: Promise<void>
-  /** Resolves when it is gone, with a few words on how. */
+  /** Resolves when it has exited, with a description of how. */
   readonly ended: Promise<string>
-  /** What it last said of itself, and how long ago. Before its first word, that it was started. */
+  /** Its last report, and how long ago that was; before its first report, how long ago it was started. */
   life(): ChildLife & { silentMs: number }
   kill(signal: NodeJS.Signals): void
 }
@@ -56,35 +56,36 @@ export function startChild({ args, env, onLine }: ChildOptions): Child {
   const ready = readinessOf(child, ended)
   let heardAtMs = performance.now()
   let said: ChildLife = { pulses: [], isHeld: false, allowedMs: 0 }
-  child.on('message', (news: ChildNews) => {
+  child.on('message', (message: ChildMessage) => {
     heardAtMs = performance.now()
-    if (news.news === 'alive') said = news
+    if (message.type === 'alive') said = message
   })
-  ready.catch(() => {}) // whoever started it asks once; later nobody may
+  ready.catch(() => {}) // nobody may be waiting for it
   const life = () => ({ ...said, silentMs: Math.round(performance.now() - heardAtMs) })
   return { pid, ready, ended, life, kill: (signal) => void child.kill(signal) }
 }
 
 function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
-    child.once('error', (error) => resolve(`could not be started: ${error.message}`))
-    child.once('exit', (code, signal) => resolve(signal ? `was ended by ${signal}` : codeWords(code)))
+    child.once('error', (error) => resolve(`failed to start: ${error.message}`))
+    child.once('exit', (code, signal) => resolve(signal ? `was killed by ${signal}` : formatCode(code)))
   })
 }
 
-function codeWords(code: number | null): string {
-  if (code === wornOutCode) return `asked to be replaced (code ${code}): too many of its handlers ignore their signal`
+function formatCode(code: number | null): string {
+  if (code === wornOutCode)
+    return `asked to be replaced (code ${code}): too many of its handlers ignore their abort signal`
   return `ended with code ${code}`
 }
 
 function readinessOf(child: ChildProcess, ended: Promise<string>): Promise<void> {
   return new Promise((resolve, reject) => {
-    child.on('message', (message) => {
-      const news = message as ChildNews
-      if (news.news === 'ready') resolve()
-      if (news.news === 'failed') reject(failureOf(news))
+    child.on('message', (received) => {
+      const message = received as ChildMessage
+      if (message.type === 'ready') resolve()
+      if (message.type === 'failed') reject(failureOf(message))
     })
-    void ended.then((how) => reject(new HoldfastError('not_running', `A worker process ${how} before it could work.`)))
+    void ended.then((how) => reject(new HoldfastError('not_running', `A worker process ${how} before it was ready.`)))
   })
 }
 

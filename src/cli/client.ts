@@ -1,15 +1,15 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { envNameOf, flagOf } from '../config/settings.ts'
+import { findEmbedded } from '../embedded/embedded.ts'
 import { type ConnectOptions, connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import type { Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
-import { findEmbedded } from '../store/embedded/embedded.ts'
-import { logFor } from './log-words.ts'
+import { logFor } from './format-log.ts'
 import { complain } from './terminal.ts'
 
-/** Runs something against the Holdfast that is meant, and lets go of it whatever happens. */
+/** Connects, runs something, and closes the connection whatever happens. */
 export async function withClient<T>(
   config: Config,
   use: (hf: Holdfast) => Promise<T>,
@@ -24,14 +24,14 @@ export async function withClient<T>(
   }
 }
 
-/** The database that is meant: the one that was named, else the embedded one that runs on the data folder. */
+/** The URL of the database: the configured one, or that of the embedded server that runs on the data folder. */
 export async function urlOf(config: Config): Promise<string> {
   if (config.url) return config.url
   const url = await findEmbedded(config.dataDir)
   if (url) return url
   throw new HoldfastError(
     'not_running',
-    `No Holdfast runs on the data folder ${resolve(config.dataDir)}. Start one there with \`npm start\` or \`holdfast dev\`, ` +
-      `name another folder with ${flagOf('dataDir')}, or a Postgres of yours with ${flagOf('url')} or ${envNameOf('url')}.`,
+    `No database: set ${envNameOf('url')} or ${flagOf('url')} to your Postgres. Without it, Holdfast uses the embedded Postgres in ` +
+      `${resolve(config.dataDir)}, and none is running there: start it with \`npm start\` or \`holdfast dev\`, or choose another folder with ${flagOf('dataDir')}.`,
   )
 }

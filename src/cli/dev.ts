@@ -1,40 +1,42 @@
 import type { Command } from 'commander'
 import type { Config } from '../config/config.ts'
 import { flagOf } from '../config/settings.ts'
+import { startEmbedded } from '../embedded/embedded.ts'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { messageOf } from '../errors/errors.ts'
-import { startEmbedded } from '../store/embedded/embedded.ts'
-import { migrate } from '../store/migrate.ts'
-import { type Api, banner } from './dev-words.ts'
+import { migrate } from '../schema/migrate.ts'
 import { knownStages } from './event-lines.ts'
 import { makeFeed } from './feed.ts'
 import { addExamples, addSettings, configOf, isChosen, workSettings } from './flags.ts'
+import { type Api, banner } from './format-dev.ts'
+import { logFor, workerLine } from './format-log.ts'
+import { formatDuration } from './format-time.ts'
 import { healthOf, startHealth } from './health.ts'
-import { logFor, workerLine } from './log-words.ts'
 import { sampleModule, submitSample } from './sample.ts'
 import { type Ending, listenForEnd } from './signals.ts'
-import type { SupervisorNews } from './supervisor.ts'
+import type { SupervisorObserver } from './supervisor.ts'
 import { complain, paint, print } from './terminal.ts'
-import { lengthWords } from './time-words.ts'
 import { makeWorkers } from './workers.ts'
 
 /** Adds `holdfast dev [module]`. */
 export function addDev(program: Command): void {
   const command = program
     .command('dev')
-    .description('Run everything here: an embedded Postgres, worker processes, and a live view of what happens.')
-    .argument('[module]', 'A file that exports what defineJob returned. Without it, a sample that reads documents.')
+    .description(
+      'Run everything on this machine: an embedded Postgres, worker processes, the HTTP API, and a live view of events.',
+    )
+    .argument('[module]', 'File that exports job definitions (defineJob). Default: a sample that reads documents.')
     .action((module: string | undefined, flags: Record<string, unknown>) => dev(module, flags))
   addSettings(command, workSettings)
   addExamples(command, [
-    ['holdfast dev', 'the sample, with its data in .holdfast'],
-    ['holdfast dev jobs.mjs', 'kinds of yours'],
-    ['holdfast dev jobs.mjs --url postgres://user:password@host/database', 'on a Postgres of yours'],
+    ['holdfast dev', 'run the sample, with data in .holdfast'],
+    ['holdfast dev jobs.mjs', 'run your own jobs'],
+    ['holdfast dev jobs.mjs --url postgres://user:password@host/database', 'on your own Postgres'],
   ])
 }
 
-/** What must be let go of in the end, the latest first. */
+/** What must be closed at the end, the latest first. */
 type Closers = (() => Promise<unknown>)[]
 
 async function dev(module: string | undefined, flags: Record<string, unknown>): Promise<void> {
@@ -46,13 +48,13 @@ async function dev(module: string | undefined, flags: Record<string, unknown>): 
   try {
     await run({ config, module, isPortChosen: isChosen('httpPort', flags), closers, ending, hurry })
   } catch (error) {
-    // Ctrl-C reaches what we start as well, so a start that was cut short may well fail
+    // Ctrl-C also reaches the processes we start, so an interrupted start may fail
     if (!ending.signal.aborted) failure = { error }
   }
-  if (!failure) print('\nStopping: the worker processes finish what they run. Ctrl-C again ends them at once.')
+  if (!failure) print('\nStopping: waiting for running jobs to finish. Press Ctrl-C again to stop immediately.')
   for (const close of closers.reverse()) await close()
   if (failure) throw failure.error
-  print('Stopped. The data stays; the next start finds it again.')
+  print('Stopped. Your data is kept for the next start.')
 }
 
 interface Run {
@@ -64,13 +66,13 @@ interface Run {
   hurry: { now: () => void }
 }
 
-/** Brings everything up and answers when the end is wished for. What it leaves behind is in `closers`. */
+/** Starts everything, and returns once asked to end. What must be closed then is in `closers`. */
 async function run({ config, module, isPortChosen, closers, ending, hurry }: Run): Promise<void> {
   const server = config.url ? undefined : await startServer(config, closers)
   const url = server?.url ?? (config.url as string)
   if (ending.signal.aborted) return
   const applied = await migrate(url)
-  if (applied.length > 0) print(`Laid the schema: ${applied.join(', ')}.`)
+  if (applied.length > 0) print(`Applied migrations: ${applied.join(', ')}.`)
   const hf = await connect({ ...config, url, log: logFor(print) })
   closers.push(() => hf.close())
   if (ending.signal.aborted) return
@@ -80,8 +82,8 @@ async function run({ config, module, isPortChosen, closers, ending, hurry }: Run
     module: module ?? sampleModule,
     isDatabaseOurs: server !== undefined,
     onLine: (pid, line) => tellWorkerLine(hf, pid, line),
-    onTrouble: (error) => complain(messageOf(error)),
-    news,
+    onError: (error) => complain(messageOf(error)),
+    observer,
   })
   closers.push(() => workers.stop())
   const health = await startHealth(hf.config, healthOf(hf, workers), (error) => complain(messageOf(error)))
@@ -89,7 +91,7 @@ async function run({ config, module, isPortChosen, closers, ending, hurry }: Run
   hurry.now = () => workers.kill()
   const started = workers.start()
   if ((await Promise.race([started.then(() => 'started'), ending.asked.then(() => 'ending')])) === 'ending') {
-    started.catch(() => {}) // cut short, and for that reason failed
+    started.catch(() => {}) // it was interrupted, and may fail for that reason
     return
   }
   const api = await startApi(hf, closers, isPortChosen)
@@ -98,7 +100,7 @@ async function run({ config, module, isPortChosen, closers, ending, hurry }: Run
   await ending.asked
 }
 
-/** Serves the API. If another program has the usual port, any other will do, and we say so; a port that somebody chose is taken or refused. */
+/** Serves the API. If the default port is in use, it picks another one and says so; a port that was chosen explicitly is never replaced. */
 async function startApi(hf: Holdfast, closers: Closers, isPortChosen: boolean): Promise<Api> {
   const { makeHttpServer } = await import('../http/server.ts')
   const needsKey = !isLoopback(hf.config.httpHost)
@@ -116,10 +118,10 @@ async function startApi(hf: Holdfast, closers: Closers, isPortChosen: boolean): 
     const api = await open({ ...hf.config, httpPort: 0 })
     const { port } = new URL(api.url)
     print(
-      paint(
+      `${paint(
         'yellow',
-        `Port ${hf.config.httpPort} is in use by another program, so the API listens on ${port} instead.`,
-      ) + ` To choose one: ${flagOf('httpPort')} <number>.`,
+        `Port ${hf.config.httpPort} is in use; the API listens on port ${port} instead.`,
+      )} To choose one: ${flagOf('httpPort')} <number>.`,
     )
     return api
   }
@@ -129,14 +131,12 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-const news: SupervisorNews = {
+const observer: SupervisorObserver = {
   started: () => {},
   ended: (pid, how, againInMs) =>
-    print(paint('yellow', `Worker process ${pid} ${how}; another one starts in ${lengthWords(againInMs)}.`)),
+    print(paint('yellow', `Worker process ${pid} ${how}; restarting in ${formatDuration(againInMs)}.`)),
   stalled: (pid, silentMs) =>
-    print(
-      paint('yellow', `Worker process ${pid} has not turned its event loop for ${lengthWords(silentMs)}; ending it.`),
-    ),
+    print(paint('yellow', `Worker process ${pid} has not responded for ${formatDuration(silentMs)}; killing it.`)),
 }
 
 function tellWorkerLine({ config }: Holdfast, pid: number, line: string): void {
@@ -159,12 +159,12 @@ async function startFeed(hf: Holdfast, closers: Closers): Promise<void> {
     hf,
     stagesOf: knownStages(hf),
     tell: print,
-    onTrouble: (error) => complain(`The live view could not look: ${messageOf(error)}`),
+    onError: (error) => complain(`The live view could not read events: ${messageOf(error)}`),
   })
   await feed.start()
   closers.push(async () => {
     await feed.stop()
-    await feed.flush().catch(() => {}) // the last events; without a database there is nothing to tell
+    await feed.flush().catch(() => {}) // the last events; without a database there are none to show
   })
 }
 
@@ -172,7 +172,7 @@ async function tellSample(hf: Holdfast): Promise<void> {
   const { submitted, known } = await submitSample(hf)
   if (known.length > 0)
     print(
-      `Known already: ${known.length} documents of an earlier start; their keys led to the same jobs (see \`jobs\`).`,
+      `${known.length} documents were already submitted by an earlier start; their keys returned the existing jobs (see \`jobs\`).`,
     )
   print(`Submitted: ${submitted.join(', ')}.\n`)
 }

@@ -1,34 +1,34 @@
 import type { Holdfast } from '../engine/engine.ts'
 import type { LogEvent } from '../events/event.ts'
-import { eventWords, type StageNames, stageWords } from './job-words.ts'
+import { formatEvent, formatStage, type StageNames } from './format-job.ts'
+import { formatClock, formatDuration } from './format-time.ts'
 import { shortId } from './pick-job.ts'
 import { padded, paint } from './terminal.ts'
-import { clockWords, lengthWords } from './time-words.ts'
 
-/** Asks for the stages of a kind, as the jobs of a tenant have them. */
+/** Looks up the stages of a kind for the jobs of a tenant. */
 export type StagesOf = (kind: string, tenant: string) => Promise<StageNames | undefined>
 
 const mostKinds = 10_000
 
-/** The stages of each kind; the database is asked again only for a kind that was not known before. */
+/** Looks up stages, and caches them. Only unknown kinds are looked up again. */
 export function knownStages(hf: Pick<Holdfast, 'kind'>): StagesOf {
   const known = new Map<string, StageNames>()
   return async (kind, tenant) => {
-    const place = `${tenant} ${kind}`
-    const stages = known.get(place) ?? (await hf.kind(kind, { tenant }))?.stages
-    if (stages && known.size < mostKinds) known.set(place, stages)
+    const key = `${tenant} ${kind}`
+    const stages = known.get(key) ?? (await hf.kind(kind, { tenant }))?.stages
+    if (stages && known.size < mostKinds) known.set(key, stages)
     return stages
   }
 }
 
-/** Writes events as lines. */
+/** Formats events as lines. */
 export interface EventLines {
   of(event: LogEvent): Promise<string>
 }
 
 const mostRemembered = 10_000
 
-/** Makes lines that align as far as can be known, and that tell how long it was since the last event of the same job. */
+/** Makes lines that align as far as possible, and that show the time since the previous event of the same job. */
 export function makeLines(stagesOf: StagesOf): EventLines {
   const lastAt = new Map<string, Date>()
   const widths = { kind: 7, stage: 9 }
@@ -40,19 +40,19 @@ export function makeLines(stagesOf: StagesOf): EventLines {
     lastAt.set(jobId, at)
     const [oldest] = lastAt.keys()
     if (lastAt.size > mostRemembered && oldest) lastAt.delete(oldest)
-    return last ? lengthWords(at.getTime() - last.getTime()) : ''
+    return last ? formatDuration(at.getTime() - last.getTime()) : ''
   }
 
   async function of(event: LogEvent): Promise<string> {
     const { kind, jobId, tenant, attempt } = event
     const stages = kind === null ? undefined : await stagesOf(kind, tenant)
-    const { what, look, note } = eventWords(event, stages)
-    const stage = attempt === 0 ? '' : stageWords(stages, event.stage)
+    const { what, look, note } = formatEvent(event, stages)
+    const stage = attempt === 0 ? '' : formatStage(stages, event.stage)
     widths.kind = Math.max(widths.kind, kind?.length ?? 0)
     widths.stage = Math.max(widths.stage, stage.length)
     const word = padded(what, 9)
     return [
-      paint('dim', clockWords(event.at)),
+      paint('dim', formatClock(event.at)),
       padded(kind ?? '', widths.kind),
       padded(jobId === null ? '' : shortId(jobId), 8),
       look ? paint(look, word) : word,

@@ -14,12 +14,14 @@ interface Flags {
 export function addForget(events: Command): void {
   const command = events
     .command('forget')
-    .description('Forget a group: its place in the log and what it has parked. The log is kept for it no more.')
-    .argument('<group>', 'The name of the group.')
-    .option('--yes', 'That is meant.')
+    .description(
+      'Delete a group with its position in the log and its parked events. The log is no longer retained for it.',
+    )
+    .argument('<group>', 'Group name.')
+    .option('--yes', 'Confirm.')
     .action((group: string, flags: Flags) => forget(group, flags))
   addSettings(addJson(command), clientSettings)
-  addExamples(command, [['holdfast events forget orders --yes', 'for good']])
+  addExamples(command, [['holdfast events forget orders --yes', 'cannot be undone']])
 }
 
 async function forget(group: string, flags: Flags): Promise<void> {
@@ -27,9 +29,9 @@ async function forget(group: string, flags: Flags): Promise<void> {
   if (!flags.yes)
     throw new HoldfastError(
       'option_invalid',
-      `Forgetting ${group} drops its place in the log and all that it has parked, for good. If that is meant, say --yes.`,
+      `This permanently deletes the group ${group}, its position in the log and its parked events. Pass --yes to confirm.`,
     )
   await withClient(config, (hf) => hf.events.forget(group, { by: whoAmI() }))
   if (flags.json) return print(JSON.stringify({ forgotten: group }))
-  print(`The group ${group} is forgotten.`)
+  print(`Deleted the group ${group}.`)
 }

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { withClient } from './client.ts'
 import { addExamples, addJsonLines, addSettings, clientSettings, configOf } from './flags.ts'
-import { follow, placeOfNow } from './follow.ts'
-import { addWhich, onWatchTrouble, showEvents, type WhichFlags, whichOf } from './show-events.ts'
+import { currentPosition, follow } from './follow.ts'
+import { addWhich, onWatchError, showEvents, type WhichFlags, whichOf } from './show-events.ts'
 import { listenForEnd } from './signals.ts'
 import { complain } from './terminal.ts'
 
@@ -10,13 +10,13 @@ import { complain } from './terminal.ts'
 export function addListen(events: Command): void {
   const command = events
     .command('listen')
-    .description('Show events as they come, until Ctrl-C.')
+    .description('Stream events as they happen, until Ctrl-C.')
     .action((flags: WhichFlags) => listen(flags))
   addSettings(addJsonLines(addWhich(command)), clientSettings)
   addExamples(command, [
-    ['holdfast events listen', 'everything that happens'],
-    ['holdfast events listen --types job.failed,job.quarantined', 'what needs a look'],
-    ['holdfast events listen --tenant acme --json', 'for a program'],
+    ['holdfast events listen', 'all events'],
+    ['holdfast events listen --types job.failed,job.quarantined', 'only failures'],
+    ['holdfast events listen --tenant acme --json', 'one tenant, as JSON lines'],
   ])
 }
 
@@ -25,8 +25,8 @@ async function listen(flags: WhichFlags): Promise<void> {
   const { signal } = listenForEnd({ hurriedBy: ['SIGINT'], onHurry: () => process.exit(1) })
   await withClient(config, async (hf) => {
     const which = await whichOf(hf, flags)
-    const from = await placeOfNow(hf)
-    complain('Listening. Ctrl-C stops it.')
-    await showEvents(hf, flags, follow(hf, { ...which, from, signal, onTrouble: onWatchTrouble }))
+    const from = await currentPosition(hf)
+    complain('Listening. Press Ctrl-C to stop.')
+    await showEvents(hf, flags, follow(hf, { ...which, from, signal, onError: onWatchError }))
   })
 }

@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import { withClient } from './client.ts'
 import { addExamples, addJsonLines, addSettings, clientSettings, configOf } from './flags.ts'
 import { follow } from './follow.ts'
-import { addWhich, onWatchTrouble, showEvents, type WhichFlags, whichOf } from './show-events.ts'
+import { parseWhole } from './format-time.ts'
+import { addWhich, onWatchError, showEvents, type WhichFlags, whichOf } from './show-events.ts'
 import { listenForEnd } from './signals.ts'
 import { print } from './terminal.ts'
-import { parseWhole } from './time-words.ts'
 
 interface Flags extends WhichFlags {
   number: string
@@ -16,9 +16,9 @@ interface Flags extends WhichFlags {
 export function addTail(events: Command): void {
   const command = events
     .command('tail')
-    .description('Show the latest events, the oldest of them first.')
-    .option('-n, --number <number>', 'How many.', '20')
-    .option('-f, --follow', 'Go on with what comes, until Ctrl-C.')
+    .description('Show the latest events, oldest first.')
+    .option('-n, --number <number>', 'Number of events.', '20')
+    .option('-f, --follow', 'Keep streaming new events, until Ctrl-C.')
     .action((flags: Flags) => tail(flags))
   addSettings(addJsonLines(addWhich(command)), clientSettings)
   addExamples(command, [
@@ -35,7 +35,7 @@ async function tail(flags: Flags): Promise<void> {
   const count = await withClient(config, async (hf) => {
     const which = await whichOf(hf, flags)
     if (flags.follow)
-      return showEvents(hf, flags, follow(hf, { ...which, from: { back }, signal, onTrouble: onWatchTrouble }))
+      return showEvents(hf, flags, follow(hf, { ...which, from: { back }, signal, onError: onWatchError }))
     return showEvents(hf, flags, hf.events.watch({ ...which, back, follow: false, signal }))
   })
   if (count === 0 && !flags.json && !signal.aborted) print('No events match.')

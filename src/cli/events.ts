@@ -9,13 +9,11 @@ import { addExamples } from './flags.ts'
 
 /** Adds `holdfast events` with its commands. */
 export function addEvents(program: Command): void {
-  const events = program
-    .command('events')
-    .description('The log of changes: what happened, what happens, and the groups that read it.')
+  const events = program.command('events').description('Read the event log and manage the groups that consume it.')
   for (const add of [addGroups, addTail, addListen, addParked, addReplay, addForget]) add(events)
   addExamples(events, [
-    ['holdfast events tail --follow', 'the latest events, and what comes'],
-    ['holdfast events groups', 'who reads the log, and how far behind'],
-    ['holdfast events replay orders --parked', 'what failed, once more'],
+    ['holdfast events tail --follow', 'the latest events, then new ones'],
+    ['holdfast events groups', 'who reads the log, and how far behind they are'],
+    ['holdfast events replay orders --parked', 'replay events that failed'],
   ])
 }

@@ -1,14 +1,14 @@
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { complain, paint } from './terminal.ts'
 
-/** How a failure is told. */
+/** How to report a failure. */
 export interface TellHow {
   isJson: boolean
-  /** Whether the stack belongs to it: for those who look into Holdfast itself. */
+  /** Whether to include the stack, for debugging Holdfast itself. */
   isVerbose: boolean
 }
 
-// what the caller typed is wrong, so that trying again cannot help
+// the command line is wrong, so running it again can't help
 const usageCodes = [
   'option_invalid',
   'config_invalid',
@@ -21,7 +21,7 @@ const usageCodes = [
   'webhook_header_invalid',
 ]
 
-/** Says what went wrong, in a sentence or in JSON, and answers the exit code: 2 for a wrong use, 1 for the rest. */
+/** Prints an error as a sentence or as JSON, and returns the exit code: 2 for incorrect usage, 1 for anything else. */
 export function tellFailure(error: unknown, { isJson, isVerbose }: TellHow): number {
   const code = codeOf(error)
   const message = messageOf(error)
@@ -31,12 +31,12 @@ export function tellFailure(error: unknown, { isJson, isVerbose }: TellHow): num
   return usageCodes.includes(code) ? 2 : 1
 }
 
-/** The code of whatever was thrown; `unexpected` for what is no failure that Holdfast knows. */
+/** The code of an error; `unexpected` if it is not an error of Holdfast. */
 export function codeOf(error: unknown): string {
   return error instanceof HoldfastError ? error.code : 'unexpected'
 }
 
-/** Whether stacks were asked for, by flag or by log level. */
+/** Whether stacks were requested, by flag or by log level. */
 export function isVerboseIn(argv: readonly string[], env: NodeJS.ProcessEnv = process.env): boolean {
   return argv.includes('--verbose') || /^(debug|trace)$/.test(env.HOLDFAST_LOG_LEVEL ?? '')
 }

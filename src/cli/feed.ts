@@ -2,12 +2,12 @@ import type { Holdfast } from '../engine/engine.ts'
 import type { LogEvent } from '../events/event.ts'
 import type { Service } from '../service/service.ts'
 import { makeLines, type StagesOf } from './event-lines.ts'
-import { follow, type Place, placeOfNow } from './follow.ts'
+import { currentPosition, follow, type Position } from './follow.ts'
 import { paint } from './terminal.ts'
 
 /** The live view of a database: one line for each event. */
 export interface Feed extends Service {
-  /** Tells what is left to tell. */
+  /** Prints the remaining events. */
   flush(): Promise<void>
 }
 
@@ -16,40 +16,40 @@ export interface FeedOptions {
   hf: Holdfast
   stagesOf: StagesOf
   tell: (line: string) => void
-  onTrouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
 const mostLines = 200
-// what a transaction of somebody else still holds back must not hold up the end
+// another client's open transaction can hold back the last events, and must not delay the end
 const flushMs = 3_000
 
-/** Makes a feed. It begins with what happens after its start. */
-export function makeFeed({ hf, stagesOf, tell, onTrouble }: FeedOptions): Feed {
+/** Makes a feed of the events that happen after its start. */
+export function makeFeed({ hf, stagesOf, tell, onError }: FeedOptions): Feed {
   const lines = makeLines(stagesOf)
   const ending = new AbortController()
-  let place: Place | undefined
+  let position: Position | undefined
   let running: Promise<void> | undefined
 
   async function show(event: LogEvent): Promise<void> {
     tell(await lines.of(event))
-    place = { after: event.seq }
+    position = { after: event.seq }
   }
 
   function skip(count: number): void {
-    tell(paint('dim', `… ${count} more events, too many to show`))
-    place = place && 'after' in place ? { after: place.after + count } : undefined
+    tell(paint('dim', `… ${count} more events not shown`))
+    position = position && 'after' in position ? { after: position.after + count } : undefined
   }
 
-  async function look(from: Place): Promise<void> {
-    const how = { from, items: true, signal: ending.signal, onTrouble, mostBehind: mostLines, onSkipped: skip }
+  async function look(from: Position): Promise<void> {
+    const how = { from, items: true, signal: ending.signal, onError, mostBehind: mostLines, onSkipped: skip }
     for await (const event of follow(hf, how)) await show(event)
   }
 
   async function flush(): Promise<void> {
-    if (!place) return
+    if (!position) return
     let count = 0
     for await (const event of hf.events.watch({
-      ...place,
+      ...position,
       items: true,
       follow: false,
       signal: AbortSignal.timeout(flushMs),
@@ -63,8 +63,8 @@ export function makeFeed({ hf, stagesOf, tell, onTrouble }: FeedOptions): Feed {
   return {
     async start() {
       if (running) return
-      place = await placeOfNow(hf)
-      running = look(place).catch(onTrouble)
+      position = await currentPosition(hf)
+      running = look(position).catch(onError)
     },
     async stop() {
       ending.abort()

@@ -1,9 +1,9 @@
 import type { Holdfast } from '../engine/engine.ts'
-import { submittable, unknownKind } from '../engine/kinds.ts'
 import type { AnyJob } from '../job/define.ts'
+import { submittable, unknownKind } from '../reads/kinds.ts'
 import { loadJobs } from './load-jobs.ts'
 
-/** The kind of that name: from a module, with its schema, else as it is registered in the database for that tenant. */
+/** Finds a kind by name: in a module, with its schema, or else as registered in the database for that tenant. */
 export async function findKind(
   hf: Holdfast,
   name: string,
@@ -22,6 +22,6 @@ function defined(name: string, jobs: readonly AnyJob[]): AnyJob {
   throw unknownKind(
     name,
     jobs.map(({ kind }) => kind),
-    'The module has',
+    'The module exports',
   )
 }

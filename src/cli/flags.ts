@@ -2,9 +2,9 @@ import { type Command, Option } from 'commander'
 import { type Config, type GivenSettings, readConfig } from '../config/config.ts'
 import { envNameOf, flagOf, type SettingName, settingNames, settingOf } from '../config/settings.ts'
 
-/** The settings of a command that only asks the database something. */
+/** The settings of a command that only queries the database. */
 export const clientSettings: readonly SettingName[] = ['url', 'dataDir', 'pooled', 'statementTimeoutMs']
-/** The settings of a command that says where webhooks go. */
+/** The settings of a command that configures webhooks. */
 export const webhookSettings: readonly SettingName[] = [...clientSettings, 'webhookAllow', 'secretKey']
 /** The settings of a command that submits. */
 export const submitSettings: readonly SettingName[] = [
@@ -13,14 +13,20 @@ export const submitSettings: readonly SettingName[] = [
   'maxMetaBytes',
   'crashBudget',
 ]
-/** The settings of the probes of a command that runs on. */
+/** The settings of the probes of a long-running command. */
 export const healthFlags: readonly SettingName[] = ['healthPort', 'healthHost', 'healthFile', 'livenessMs']
-/** The settings of a command that works. */
+/** The settings of a command that runs workers. */
 export const workSettings: readonly SettingName[] = settingNames
 
-const placeholders = { text: '<text>', whole: '<number>', list: '<names>', flag: '[true|false]' } as const
+const placeholders = {
+  text: '<text>',
+  whole: '<number>',
+  duration: '<duration>',
+  list: '<names>',
+  flag: '[true|false]',
+} as const
 
-/** The settings that people set first: help shows these, and --help-all every one. */
+/** The most common settings. Help shows these unless a command has its own list; --help-all shows all. */
 const firstSettings: readonly SettingName[] = [
   'url',
   'dataDir',
@@ -30,64 +36,68 @@ const firstSettings: readonly SettingName[] = [
   'httpPort',
   'logLevel',
 ]
-/** So many settings are shown whole. */
+/** Help shows up to this many settings without --help-all. */
 const mostShown = 6
 
-/** Gives a command one flag for each of these settings. Flags, defaults and explanations come from the settings alone. */
-export function addSettings(command: Command, names: readonly SettingName[]): Command {
+/** Adds a flag for each of these settings. Flags, defaults and descriptions derive from the settings. */
+export function addSettings(
+  command: Command,
+  names: readonly SettingName[],
+  first: readonly SettingName[] = firstSettings,
+): Command {
   const rare: Option[] = []
   for (const name of names) {
     const { type, about } = settingOf(name)
     const option = new Option(`${flagOf(name)} ${placeholders[type]}`, `${about} ${originOf(name)}`)
     command.addOption(option.helpGroup('Settings:'))
-    if (names.length > mostShown && !firstSettings.includes(name)) rare.push(option.hideHelp())
+    if (names.length > mostShown && !first.includes(name)) rare.push(option.hideHelp())
   }
   if (rare.length > 0) addHelpAll(command, rare)
-  return command.option('--verbose', 'Show where an error came from.')
+  return command.option('--verbose', 'Show stack traces of errors.')
 }
 
 function addHelpAll(command: Command, rare: readonly Option[]): void {
-  command.option('--help-all', `Show the other ${rare.length} settings, too.`)
+  command.option('--help-all', `Show ${rare.length} more settings.`)
   command.on('option:help-all', () => {
     for (const option of rare) option.hideHelp(false)
     command.help()
   })
 }
 
-/** Gives a command the flag that makes it speak JSON. */
+/** Adds the flag for JSON output. */
 export function addJson(command: Command): Command {
-  return command.option('--json', 'Print one JSON document; errors become JSON on standard error.')
+  return command.option('--json', 'Print one JSON document. Errors are printed as JSON to stderr.')
 }
 
-/** Gives a command that tells events the flag that makes it speak JSON. */
+/** Adds the flag for JSON output to a command that prints events. */
 export function addJsonLines(command: Command): Command {
-  return command.option('--json', 'Print one line of JSON for each event; errors become JSON on standard error.')
+  return command.option('--json', 'Print one JSON line per event. Errors are printed as JSON to stderr.')
 }
 
-/** Gives a command the flag that chooses types of events. */
+/** Adds the flag that selects event types. */
 export function addTypes(command: Command, about: string): Command {
-  return command.option('--types <types>', `${about} job.failed, job.*, several with commas between.`)
+  return command.option('--types <types>', `${about} job.failed, job.*, comma-separated.`)
 }
 
-/** The types in a flag, if it was given. */
+/** The event types in a flag, if it was used. */
 export function typesIn({ types }: { types?: string }): { types?: string[] } {
   return types === undefined ? {} : { types: types.split(',').map((type) => type.trim()) }
 }
 
-/** Ends a command's help with examples. */
+/** Adds examples to the end of a command's help. */
 export function addExamples(command: Command, examples: readonly (readonly [line: string, about: string])[]): Command {
   const width = Math.max(...examples.map(([line]) => line.length))
   const lines = examples.map(([line, about]) => `  $ ${line.padEnd(width)}  # ${about}`)
   return command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`)
 }
 
-/** The configuration from a command's flags, with the environment and the defaults behind them. */
+/** The configuration from the flags of a command, falling back to the environment and the defaults. */
 export function configOf(flags: Record<string, unknown>): Config {
   const given = settingNames.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]])
   return readConfig(Object.fromEntries(given) as GivenSettings)
 }
 
-/** Whether somebody chose a setting, even if it is what it would be without. */
+/** Whether a setting was set explicitly, even to its default. */
 export function isChosen(name: SettingName, flags: Record<string, unknown>): boolean {
   return flags[name] !== undefined || (process.env[envNameOf(name)] ?? '') !== ''
 }

@@ -1,32 +1,32 @@
 import type { Holdfast } from '../engine/engine.ts'
-import type { WatchOptions } from '../engine/events.ts'
 import type { LogEvent } from '../events/event.ts'
+import type { WatchOptions } from '../events/watch.ts'
 import { pause } from '../service/service.ts'
 
-/** Where looking begins: behind a place in the log, or so many events before its end. */
-export type Place = { after: number } | { back: number }
+/** Where to start in the event log: after a position, or this many events before its end. */
+export type Position = { after: number } | { back: number }
 
 const againMs = 500
-// more than come while somebody begins to look, and few enough to read at once
+// more than can arrive before the first read, and few enough to read at once
 const mostAtStart = 1_000
 
-/** The place behind which everything is yet to come. */
-export async function placeOfNow(hf: Holdfast): Promise<Place> {
+/** The current end of the event log. */
+export async function currentPosition(hf: Holdfast): Promise<Position> {
   for await (const { seq } of hf.events.watch({ back: 1, items: true, follow: false })) return { after: seq }
-  return { back: mostAtStart } // the log is empty, so whatever is in it later has come since
+  return { back: mostAtStart } // the log is empty, so everything in it later is new
 }
 
-/** What to follow, and what to do if the database cannot be asked; unless that throws, it goes on where it was. */
+/** What to follow. If the database can't be reached, `onError` is called; unless it throws, following continues where it was. */
 export interface FollowOptions
   extends Pick<WatchOptions, 'types' | 'tenant' | 'job' | 'items' | 'mostBehind' | 'onSkipped'> {
-  from: Place
+  from: Position
   signal: AbortSignal
-  onTrouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
-/** The events behind a place and all that come, until the signal fires. A database that is away for a while costs none. */
+/** The events after a position, and new ones as they arrive, until the signal fires. None is missed if the database is down for a while. */
 export async function* follow(hf: Holdfast, options: FollowOptions): AsyncGenerator<LogEvent> {
-  const { from: start, signal, onTrouble, ...what } = options
+  const { from: start, signal, onError, ...what } = options
   for (let from = start; !signal.aborted; ) {
     try {
       for await (const event of hf.events.watch({ ...what, ...from, signal })) {
@@ -35,7 +35,7 @@ export async function* follow(hf: Holdfast, options: FollowOptions): AsyncGenera
       }
     } catch (error) {
       if (signal.aborted) return
-      onTrouble(error)
+      onError(error)
       await pause(againMs, signal)
     }
   }

@@ -1,6 +1,6 @@
 /**
- * What probes ask a process that runs on. Alive means that its loops turn, and nothing else: to start a process anew mends no database.
- * Ready means that it can do its work at this moment.
+ * Health checks of a long-running process. Alive means that its loops turn, and nothing else: restarting the process does not fix a database. Ready
+ * means that it can do its work right now.
  */
 import { once } from 'node:events'
 import { rename, rm, writeFile } from 'node:fs/promises'
@@ -15,16 +15,16 @@ import { loop, within } from '../service/service.ts'
 import { type Pulse, stalledOf } from '../service/vitals.ts'
 import type { Supervisor } from './supervisor.ts'
 
-/** What a process says of itself. */
+/** What a process knows about its health. */
 export interface Vital {
   pulses(): Pulse[]
-  /** Throws what is missing. */
+  /** Throws if something is missing. */
   ready(): Promise<void>
 }
 
-/** A process whose health can be asked for. */
+/** The running health checks of a process. */
 export interface Health {
-  /** Where its port is; undefined if it has none. */
+  /** The URL of its port; undefined if it has none. */
   readonly url: string | undefined
   stop(): Promise<void>
 }
@@ -35,15 +35,15 @@ export function healthOf(hf: Holdfast, workers: Supervisor): Vital {
     pulses: () => [...hf.pulses(), ...workers.pulses()],
     async ready() {
       await hf.ready()
-      if (!workers.areHeld()) throw new HoldfastError('not_running', 'A worker process holds no session.')
+      if (!workers.areHeld()) throw new HoldfastError('not_running', 'A worker process has no session.')
     },
   }
 }
 
-/** Opens the port and keeps the file that the settings name, if they name any. */
-export async function startHealth(config: Config, vital: Vital, onTrouble: (error: unknown) => void): Promise<Health> {
+/** Opens the health port and maintains the health file, if they are configured. */
+export async function startHealth(config: Config, vital: Vital, onError: (error: unknown) => void): Promise<Health> {
   const server = config.healthPort === undefined ? undefined : await openPort(config, config.healthPort, vital)
-  const file = config.healthFile === undefined ? undefined : keepFile(config.healthFile, config, vital, onTrouble)
+  const file = config.healthFile === undefined ? undefined : keepFile(config.healthFile, config, vital, onError)
   await file?.start()
   const at = server?.address() as AddressInfo | undefined
   return {
@@ -66,7 +66,7 @@ async function openPort(config: Config, port: number, vital: Vital): Promise<Ser
     '/readyz': ready,
   }
   const server = createServer()
-  // anybody may reach it, too
+  // protected like the API, because anyone may reach it
   new Connections(server, config, async (request, response, connection) => {
     const answer = answers[(request.url ?? '').split('?')[0] as string]
     const [status, body] = answer ? await answer() : [404, { paths: Object.keys(answers) }]
@@ -77,7 +77,7 @@ async function openPort(config: Config, port: number, vital: Vital): Promise<Ser
   const refused = once(server, 'error').then(([error]) => {
     throw new HoldfastError(
       'config_invalid',
-      `The health port ${healthHost}:${port} cannot be opened: ${messageOf(error)}. Choose another with ${flagOf('healthPort')}.`,
+      `The health port ${healthHost}:${port} could not be opened: ${messageOf(error)}. Choose another port with ${flagOf('healthPort')}.`,
     )
   })
   server.listen(port, healthHost)
@@ -91,7 +91,7 @@ function livenessOf({ pulses }: Vital): [number, object] {
   const stalled = stalledOf(all)
   const isAlive = stalled.length === 0
   const reasons = stalled.map(
-    ({ loop, quietMs, limitMs }) => `The ${loop} has not turned for ${quietMs} ms; the limit is ${limitMs} ms.`,
+    ({ loop, quietMs, limitMs }) => `The ${loop} has not run for ${quietMs} ms; the limit is ${limitMs} ms.`,
   )
   return [isAlive ? 200 : 503, { isAlive, reasons, loops: all }]
 }
@@ -101,7 +101,7 @@ async function readinessOf({ ready }: Vital): Promise<[number, object]> {
     await inTime(ready())
     return [200, { isReady: true, code: null, reason: null }]
   } catch (error) {
-    // what the code means, and not the message: anybody may ask, and it names the database
+    // the meaning of the code and not the message: anyone may ask, and the message names the database
     const code = error instanceof HoldfastError ? error.code : 'internal'
     return [503, { isReady: false, code, reason: errorCodes[code].meaning }]
   }
@@ -116,7 +116,7 @@ async function inTime(asked: Promise<void>): Promise<void> {
 
 const sharedMs = 1_000
 
-/** Asks at most once a second, however many probes come: anybody may ask, and each answer costs the database something. */
+/** Checks at most once per second, however many probes there are: anyone may ask, and each check costs the database something. */
 function shared<T>(ask: () => Promise<T>): () => Promise<T> {
   let last: { atMs: number; answer: Promise<T> } | undefined
   return () => {
@@ -127,7 +127,7 @@ function shared<T>(ask: () => Promise<T>): () => Promise<T> {
 
 const fileMs = 5_000
 
-/** Rewrites the file while the process is alive. A file that grows old says the rest. */
+/** Rewrites the file while the process is alive. An old file means that it is not. */
 function keepFile(path: string, config: Config, { pulses }: Vital, onError: (error: unknown) => void) {
   const draft = `${path}.${process.pid}`
   return loop({

@@ -1,19 +1,19 @@
 import type { Command } from 'commander'
 import type { Holdfast } from '../engine/engine.ts'
-import type { ListOptions } from '../engine/given.ts'
-import type { JobSummary } from '../engine/job.ts'
-import type { Page } from '../engine/page.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { nearest } from '../errors/nearest.ts'
 import { timeOfId } from '../job/id.ts'
 import { allStates, isState, type State } from '../job/machine.ts'
+import type { JobSummary } from '../reads/job.ts'
+import type { ListOptions } from '../reads/list-filter.ts'
+import type { Page } from '../reads/page.ts'
 import { withClient } from './client.ts'
 import { knownStages } from './event-lines.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
-import { looks, type StageNames, stageWords, stateWords } from './job-words.ts'
+import { formatStage, formatState, looks, type StageNames } from './format-job.ts'
+import { formatAge, parseSince, parseWhole } from './format-time.ts'
 import { type Cell, table } from './table.ts'
 import { paint, print, progress } from './terminal.ts'
-import { ageWords, parseSince, parseWhole } from './time-words.ts'
 
 interface Flags {
   state?: string
@@ -32,23 +32,23 @@ interface Flags {
 export function addJobs(program: Command): void {
   const command = program
     .command('jobs')
-    .description('List jobs, the latest first.')
-    .option('--state <states>', `Only these, with commas between: ${allStates.join(', ')}.`)
-    .option('--kind <kind>', 'Only jobs of this kind.')
-    .option('--tenant <tenant>', 'Only jobs of this tenant.')
-    .option('--queue <queue>', 'Only jobs of this queue.')
-    .option('--items', 'The items of fan-outs too.')
-    .option('--since <moment>', 'Only jobs submitted from then on: 2030-01-31T08:00:00Z, or 12h for that long ago.')
-    .option('--until <moment>', 'Only jobs submitted before then.')
-    .option('--limit <number>', 'How many, up to 1000.', '20')
-    .option('--before <id>', 'Only jobs submitted before this one: the next page.')
+    .description('List jobs, newest first.')
+    .option('--state <states>', `Only these states, comma-separated: ${allStates.join(', ')}.`)
+    .option('--kind <kind>', 'Only this kind.')
+    .option('--tenant <tenant>', 'Only this tenant.')
+    .option('--queue <queue>', 'Only this queue.')
+    .option('--items', 'Include fan-out items.')
+    .option('--since <moment>', 'Only jobs submitted since this time: 2030-01-31T08:00:00Z, or 12h for 12 hours ago.')
+    .option('--until <moment>', 'Only jobs submitted before this time; same formats as --since.')
+    .option('--limit <number>', 'Number of jobs, up to 1000.', '20')
+    .option('--before <id>', 'Only jobs submitted before this one, for the next page.')
     .action((flags: Flags) => listJobs(flags))
   addSettings(addJson(command), clientSettings)
   addExamples(command, [
     ['holdfast jobs', 'the latest 20'],
-    ['holdfast jobs --state failed,partial', 'what needs a look'],
-    ['holdfast jobs --kind extract --since 2h', 'of the last two hours'],
-    ['holdfast jobs --queue default --items --json', 'for a program, with the items of fan-outs'],
+    ['holdfast jobs --state failed,partial', 'jobs that need attention'],
+    ['holdfast jobs --kind extract --since 2h', 'submitted in the last two hours'],
+    ['holdfast jobs --queue default --items --json', 'as JSON, with fan-out items'],
   ])
 }
 
@@ -81,10 +81,10 @@ async function listJobs(flags: Flags): Promise<void> {
     jobs.map((job, index) => rowOf(job, stages[index])),
   ))
     print(line)
-  if (next) print(paint('dim', `More: the same with --before ${next}`))
+  if (next) print(paint('dim', `For more, add --before ${next}`))
 }
 
-/** Page by page, until enough are found. On a terminal it tells how far back it has looked. */
+/** Reads page by page until enough jobs are found. On a terminal, it shows how far back it has searched. */
 async function collect(hf: Holdfast, wanted: ListOptions & { limit: number }): Promise<Page> {
   const jobs: JobSummary[] = []
   let next: Page['next'] = null
@@ -93,7 +93,7 @@ async function collect(hf: Holdfast, wanted: ListOptions & { limit: number }): P
     const page = await hf.page({ ...behind, limit: wanted.limit - jobs.length })
     jobs.push(...page.jobs)
     next = page.next
-    if (next !== null) progress(`${jobs.length} found; looking further back, at ${timeOfId(next).toISOString()}`)
+    if (next !== null) progress(`${jobs.length} found; searching further back, at ${timeOfId(next).toISOString()}`)
   } while (jobs.length < wanted.limit && next !== null)
   progress('')
   return { jobs, next }
@@ -105,10 +105,10 @@ function rowOf(job: JobSummary, stages: StageNames | undefined): Cell[] {
   return [
     { text: job.id },
     { text: job.kind },
-    { text: stateWords(job), look: looks[job.state] },
-    { text: stageWords(stages, job.stage) },
+    { text: formatState(job), look: looks[job.state] },
+    { text: formatStage(stages, job.stage) },
     { text: String(job.attempt) },
-    { text: ageWords(job.submittedAt) },
+    { text: formatAge(job.submittedAt) },
     { text: job.error?.message ?? '', look: 'dim' },
   ]
 }
@@ -120,7 +120,7 @@ function statesIn(words: string): State[] {
     const near = nearest(word, allStates)
     throw new HoldfastError(
       'option_invalid',
-      `${JSON.stringify(word)} is not a state of a job${near ? `; did you mean ${near}?` : '.'} The states are ${allStates.join(', ')}.`,
+      `${JSON.stringify(word)} is not a job state${near ? `; did you mean ${near}?` : '.'} The states are ${allStates.join(', ')}.`,
     )
   })
 }

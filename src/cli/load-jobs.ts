@@ -8,14 +8,14 @@ import { type AnyJob, isJob } from '../job/define.ts'
 export async function loadJobs(module: string): Promise<AnyJob[]> {
   const path = pathOf(module)
   const found = await stat(path).catch(() => undefined)
-  if (!found) throw invalid(path, 'there is no such file')
-  if (found.isDirectory()) throw invalid(path, 'it is a folder; name the file in it')
+  if (!found) throw invalid(path, 'the file does not exist')
+  if (found.isDirectory()) throw invalid(path, 'it is a folder; pass a file in it')
   const exported = Object.entries(await importFrom(path))
   const problem = exported.map(([name, value]) => exportProblem(name, value)).find((one) => one !== undefined)
   if (problem) throw invalid(path, `the export ${problem}`)
   const jobs = exported.flatMap(([, value]) => jobsIn(value))
   if (jobs.length > 0) return [...new Set(jobs)]
-  throw invalid(path, 'it exports no job; export what defineJob returned, by name or in a default list')
+  throw invalid(path, 'it exports no job; export the result of defineJob, by name or in a default list')
 }
 
 /** The file that a module argument names. */
@@ -30,10 +30,10 @@ async function importFrom(path: string): Promise<Record<string, unknown>> {
     if ((error as { code?: unknown } | null)?.code === 'ERR_UNKNOWN_FILE_EXTENSION' && isTypeScript(path))
       throw invalid(
         path,
-        `Node ${process.versions.node} cannot load TypeScript by itself; compile it and name the .js file, or run this command under tsx (\`node --import tsx …\`)`,
+        `Node ${process.versions.node} cannot load TypeScript; compile it and pass the .js file, or run this command under tsx (\`node --import tsx …\`)`,
         error,
       )
-    throw invalid(path, `it failed while it was loaded: ${messageOf(error)}`, error)
+    throw invalid(path, `it failed to load: ${messageOf(error)}`, error)
   }
 }
 
@@ -45,7 +45,7 @@ function jobsIn(value: unknown): AnyJob[] {
   return isJob(value) ? [value] : membersOf(value).flatMap(([, member]) => (isJob(member) ? [member] : []))
 }
 
-/** The members of a list or a plain object, with the way to each. */
+/** The members of a list or a plain object, with the path to each. */
 function membersOf(value: unknown): [way: string, member: unknown][] {
   if (Array.isArray(value)) return Array.from(value, (member, index) => [`[${index}]`, member])
   return isPlain(value) ? Object.entries(value).map(([name, member]) => [`.${name}`, member]) : []
@@ -55,7 +55,7 @@ function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 }
 
-/** Why an export can't be what its author meant, if so: a job that nobody works on would be missed only in production. */
+/** What is wrong with an export, if anything: a job that no worker runs would otherwise be noticed only in production. */
 function exportProblem(name: string, value: unknown): string | undefined {
   if (isJob(value)) return undefined
   const members = membersOf(value)
@@ -65,7 +65,7 @@ function exportProblem(name: string, value: unknown): string | undefined {
     const problem = likenessProblem(`${name}${way}`, member)
     if (problem) return problem
     if (Array.isArray(value))
-      return `${name}${way} is ${kindOfValue(member)}; every element of a list of jobs must be made by defineJob`
+      return `${name}${way} is ${kindOfValue(member)}; every element of a job list must come from defineJob`
   }
   return undefined
 }
@@ -78,7 +78,7 @@ function likenessProblem(name: string, value: unknown): string | undefined {
   if (typeof run !== 'function' && !(Array.isArray(stages) && stages.some(isStageLike))) return undefined
   const fields = Object.keys(value).filter((key) => key !== 'kind')
   const call = `defineJob(${typeof kind === 'string' ? JSON.stringify(kind) : '"…"'}, { ${fields.join(', ')}, … })`
-  return `${name} looks like a job, but defineJob did not make it: write ${call}`
+  return `${name} looks like a job but was not made by defineJob; write ${call}`
 }
 
 function isStageLike(stage: unknown): boolean {
@@ -90,5 +90,5 @@ function kindOfValue(value: unknown): string {
 }
 
 function invalid(path: string, why: string, cause?: unknown): HoldfastError {
-  return new HoldfastError('module_invalid', `The module ${path} cannot be used: ${why}.`, { cause })
+  return new HoldfastError('module_invalid', `Cannot use the module ${path}: ${why}.`, { cause })
 }

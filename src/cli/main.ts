@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { runCommand } from './program.ts'
 
-// `holdfast jobs | head` closes our output early, which is no failure. Whatever runs for long is asked to end instead.
+// `holdfast jobs | head` closes the output early, which is not an error. Long-running commands are asked to end instead.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   if (!process.emit('SIGTERM', 'SIGTERM')) process.exit(0)
@@ -10,5 +10,5 @@ process.stderr.on('error', () => {})
 
 const code = await runCommand(process.argv.slice(2))
 await Promise.all([process.stdout, process.stderr].map((out) => new Promise((resolve) => out.write('', resolve))))
-// a module that was loaded for its definitions may hold connections open; the command is done all the same
+// a module that was loaded for its definitions may keep connections open, but the command is done
 process.exit(code)

@@ -6,14 +6,14 @@ import { codeOf } from './failure.ts'
 import { pickJob } from './pick-job.ts'
 import { complain, paint, print } from './terminal.ts'
 
-/** What became of one id. */
+/** The result for one id. */
 interface Answer {
   id: string
   ok: boolean
   error?: { code: string; message: string }
 }
 
-/** Does something to each job in turn and prints a line for each. One that fails does not keep the others from it. */
+/** Does something to each job in turn, and prints a line for each. A failure does not stop the others. */
 export async function forEachJob(
   config: Config,
   words: readonly string[],
@@ -40,7 +40,7 @@ async function answerFor(
     return { id, ok: true }
   } catch (error) {
     const code = codeOf(error)
-    // the database is in trouble, not the job: the next id would fare the same
+    // the database is at fault, not the job: the next id would fail the same way
     if (code.startsWith('database_') || code === 'unexpected') throw error
     return { id: word, ok: false, error: { code, message: messageOf(error) } }
   }

@@ -1,9 +1,7 @@
 import type { Command } from 'commander'
 import type { Config } from '../config/config.ts'
-import { HoldfastError } from '../errors/errors.ts'
-import { appliedMigrations } from '../store/migrate.sql.ts'
-import { checkSchema, knownMigrations, migrate } from '../store/migrate.ts'
-import { openStore, type Store } from '../store/store.ts'
+import { openStore } from '../postgres/store.ts'
+import { migrate, pendingIn } from '../schema/migrate.ts'
 import { urlOf } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
 import { paint, print } from './terminal.ts'
@@ -17,13 +15,13 @@ interface Flags {
 export function addMigrate(program: Command): void {
   const command = program
     .command('migrate')
-    .description('Bring the database schema up to date. Several processes may do so at once.')
-    .option('--check', 'Change nothing; say what is missing, and end with code 1 if something is.')
+    .description('Run pending migrations. Safe to run from several processes at once.')
+    .option('--check', 'List pending migrations without applying them. Exits with code 1 if there are any.')
     .action((flags: Flags) => (flags.check ? check(flags) : apply(flags)))
   addSettings(addJson(command), clientSettings)
   addExamples(command, [
-    ['holdfast migrate --url postgres://user:password@host/database', 'before a new version starts'],
-    ['holdfast migrate --check', 'in a deployment, to be sure'],
+    ['holdfast migrate --url postgres://user:password@host/database', 'before deploying a new version'],
+    ['holdfast migrate --check', 'as a check in a deployment'],
   ])
 }
 
@@ -46,25 +44,8 @@ async function missingIn(config: Config): Promise<string[]> {
   const { pooled: isPooled, statementTimeoutMs } = config
   const store = openStore({ url: await urlOf(config), poolSize: 1, isPooled, statementTimeoutMs })
   try {
-    await checkSchema(store)
-    return []
-  } catch (error) {
-    if (isIncomplete(error)) return await namesMissing(store)
-    throw error
+    return await pendingIn(store)
   } finally {
     await store.close()
   }
-}
-
-async function namesMissing(store: Store): Promise<string[]> {
-  const known = await knownMigrations()
-  const applied = await store.run(appliedMigrations, {}).catch((error: unknown) => {
-    if (isIncomplete(error)) return [] // not even the ledger of migrations is there
-    throw error
-  })
-  return known.filter(({ number }) => !applied.some((row) => row.number === number)).map(({ name }) => name)
-}
-
-function isIncomplete(error: unknown): boolean {
-  return error instanceof HoldfastError && (error.code === 'schema_older' || error.code === 'schema_missing')
 }

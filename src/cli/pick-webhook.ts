@@ -4,7 +4,7 @@ import { parseJobId } from '../job/id.ts'
 
 const lookBack = 1_000
 
-/** The endpoint that a word means: by its whole id, or by the end of one. Whether a whole one exists, the caller finds out. */
+/** Resolves an argument to an endpoint: a complete id, or the end of one. Whether a complete id exists is left to the caller. */
 export async function pickEndpoint(hf: Holdfast, word: string): Promise<string> {
   return parseJobId(word) ?? endsWith(word, await allEndpoints(hf), 'endpoint')
 }
@@ -20,7 +20,7 @@ async function allEndpoints(hf: Holdfast): Promise<{ id: string }[]> {
   return all
 }
 
-/** The delivery that a word means: by its whole id, or by the end of one among the latest. */
+/** Resolves an argument to a delivery: a complete id, or the end of one among the latest. */
 export async function pickDelivery(hf: Holdfast, word: string): Promise<string> {
   return parseJobId(word) ?? endsWith(word, await hf.webhooks.deliveries({ limit: lookBack }), 'delivery')
 }
@@ -33,6 +33,6 @@ function endsWith(word: string, all: readonly { id: string }[], noun: keyof type
   const [first, second] = isEnd ? all.filter(({ id }) => id.endsWith(word.toLowerCase())) : []
   if (first && !second) return first.id
   if (second)
-    throw new HoldfastError('id_invalid', `Several ${plural} have ids that end with ${word}; give more letters of it.`)
+    throw new HoldfastError('id_invalid', `Several ${plural} have ids that end with ${word}; give more characters.`)
   throw new HoldfastError(`${noun}_not_found`, `There is no ${singular} ${JSON.stringify(word)}.`)
 }

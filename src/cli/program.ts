@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { version } from '../engine/work.ts'
+import { version } from '../config/version.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { withoutPasswords } from '../errors/without-password.ts'
 import { addAudit } from './audit.ts'
@@ -12,6 +12,7 @@ import { addJobs } from './jobs.ts'
 import { addKeys } from './keys.ts'
 import { addMigrate } from './migrate.ts'
 import { addProve } from './prove.ts'
+import { addPrune } from './prune.ts'
 import { addReap } from './reap.ts'
 import { addRedo } from './redo.ts'
 import { addServe } from './serve.ts'
@@ -41,23 +42,24 @@ const commands = [
   addWebhooks,
   addKeys,
   addAudit,
+  addPrune,
   addProve,
   addBench,
   addWorkChild,
 ]
 
 const closing = `
-Without --url or HOLDFAST_URL, commands use the embedded Postgres that \`npm start\` or \`holdfast dev\` runs on the data
-folder of the working directory (.holdfast). Every flag of a setting has an environment variable: see a command's --help.
+Without --url or HOLDFAST_URL, commands use the embedded Postgres that \`npm start\` or \`holdfast dev\` runs in the data
+folder of the working directory (.holdfast). Every setting has a flag and an environment variable: see a command's --help.
 
 Try:
   $ holdfast dev                                   # everything, with a sample
   $ holdfast jobs                                  # in another terminal
   $ holdfast submit extract '{"document":"invoice-1001.txt"}' --wait
 
-Exit codes: 0 all went well, 1 it did not, 2 the command was used in a wrong way.`
+Exit codes: 0 success, 1 failure, 2 invalid usage.`
 
-/** Runs one command line and answers its exit code. */
+/** Runs one command line, and returns its exit code. */
 export async function runCommand(argv: readonly string[]): Promise<number> {
   const program = makeProgram()
   try {
@@ -65,8 +67,8 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     if (argv.length > 0) await program.parseAsync([...argv], { from: 'user' })
     return Number(process.exitCode ?? 0)
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) return 0 // --help and --version end by an exception
-    if (error instanceof CommanderError && error.code === 'commander.help') return 2 // a group without a command showed its help
+    if (error instanceof CommanderError && error.exitCode === 0) return 0 // --help and --version throw
+    if (error instanceof CommanderError && error.code === 'commander.help') return 2 // a command group without a command prints its help
     return tellFailure(error instanceof CommanderError ? usageError(error) : error, {
       isJson: argv.includes('--json'),
       isVerbose: isVerboseIn(argv),

@@ -3,7 +3,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { Progress } from '../prove/prove.ts'
 import { addExamples, addJson } from './flags.ts'
 import { listenForEnd } from './signals.ts'
-import { complain, forTerminal, hasColours, paint, print } from './terminal.ts'
+import { complain, forTerminal, hasColors, paint, print } from './terminal.ts'
 
 interface Flags {
   url?: string
@@ -20,30 +20,30 @@ export function addProve(program: Command): void {
   const command = program
     .command('prove')
     .description(
-      'Break a real system at every statement by every fault, and show that nothing is stuck, doubled or lost.',
+      'Inject every fault at every SQL statement of a real system, and verify that no job gets stuck, commits twice or is lost.',
     )
-    // no environment variable stands in for this flag: nobody should break a server because a shell remembered it
+    // deliberately not read from the environment: a variable left over in a shell must not break a server
     .option(
       '--url <text>',
-      'Postgres to prove on, in databases of its own there. Without it, an embedded one that goes after.',
+      'Postgres server to test; creates its own databases there. Default: a temporary embedded Postgres.',
     )
-    .option('--quick', 'Every statement once, with one or two faults each, chosen by the seed: some minutes.')
-    .option('--seed <number>', 'Which occurrences to strike (default: 1).')
-    .option('--cell <text>', 'Only this cell, as in "job.finish × kill-after".')
-    .option('--lanes <number>', 'Cells at once (default: 4).')
-    .option('--force', 'Prove on --url although its database already holds jobs.')
+    .option('--quick', 'Test each statement with one or two faults, chosen by the seed. Takes a few minutes.')
+    .option('--seed <number>', 'Random seed that selects where faults strike (default: 1).')
+    .option('--cell <text>', 'Run only this cell, such as "job.finish × kill-after".')
+    .option('--lanes <number>', 'Number of cells to run in parallel (default: 4).')
+    .option('--force', 'Run on --url even if its database already has jobs.')
     .action(run)
   addJson(command)
   addExamples(command, [
-    ['holdfast prove --quick', 'some minutes, as in CI'],
-    ['holdfast prove --seed 7 --json', 'everything, for a machine to read'],
-    ['holdfast prove --cell "job.finish × kill-after"', 'one cell again'],
+    ['holdfast prove --quick', 'a few minutes, as in CI'],
+    ['holdfast prove --seed 7 --json', 'everything, as JSON'],
+    ['holdfast prove --cell "job.finish × kill-after"', 're-run one cell'],
   ])
 }
 
 async function run(flags: Flags): Promise<void> {
   const ending = listenForEnd({ hurriedBy: ['SIGINT'], onHurry: () => process.exit(1) })
-  // loaded when asked for: the prover is as large as the rest
+  // loaded on demand: the prover is as large as everything else
   const [{ prove }, { holds, textOf }] = await Promise.all([import('../prove/prove.ts'), import('../prove/report.ts')])
   const report = await prove({
     ...(flags.url && { url: flags.url }),
@@ -63,10 +63,10 @@ async function run(flags: Flags): Promise<void> {
 function wholeOf(name: string, text: string | undefined, standard: number): number {
   if (text === undefined) return standard
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new HoldfastError('option_invalid', `--${name} takes a whole number from 1, not ${JSON.stringify(text)}.`)
+  throw new HoldfastError('option_invalid', `--${name} takes a positive whole number, not ${JSON.stringify(text)}.`)
 }
 
-const phases = { starting: 'starting Postgres', surveying: 'looking for statements', breaking: 'breaking' }
+const phases = { starting: 'starting Postgres', surveying: 'finding statements', breaking: 'injecting faults' }
 
 function drawBar({ phase, done, total, failed, last }: Progress): void {
   const width = 30
@@ -77,7 +77,7 @@ function drawBar({ phase, done, total, failed, last }: Progress): void {
   process.stderr.write(`\r\u001b[K${forTerminal(`${phases[phase]} ${bar}${count}${at.slice(0, 50)}`)}`)
 }
 
-/** Without a terminal: a line for each phase, each tenth of the cells, and each cell that failed. */
+/** Reports progress without a terminal: a line for each phase, each tenth of the cells, and each failed cell. */
 function tellSteps(): (progress: Progress) => void {
   let told = ''
   return ({ phase, done, total, failed, last }) => {
@@ -91,10 +91,10 @@ function tellSteps(): (progress: Progress) => void {
 }
 
 function markOf({ outcome }: NonNullable<Progress['last']>): string {
-  return outcome.isOnlyLate ? 'late, to be tried again alone:' : '✗'
+  return outcome.isOnlyLate ? 'late, will be retried alone:' : '✗'
 }
 
 function coloured(text: string): string {
-  if (!hasColours(process.stdout)) return text
+  if (!hasColors(process.stdout)) return text
   return text.replaceAll('✓', paint('green', '✓')).replaceAll('✗', paint('red', '✗'))
 }

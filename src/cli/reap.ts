@@ -5,8 +5,8 @@ import { makeLog } from '../engine/log.ts'
 import { messageOf } from '../errors/errors.ts'
 import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf, healthFlags } from './flags.ts'
+import { ladderFacts, ladderLines, ladderSettings, ladderTable } from './format-ladder.ts'
 import { startHealth } from './health.ts'
-import { ladderFacts, ladderLines, ladderSettings, ladderTable } from './ladder-words.ts'
 import { loadOwners } from './load-owners.ts'
 import { listenForEnd } from './signals.ts'
 import { complain, print } from './terminal.ts'
@@ -20,8 +20,8 @@ interface Flags {
 export function addReap(program: Command): void {
   const command = program
     .command('reap')
-    .description('Run a reaper without a worker: it leads or waits to, and moves on what lost workers left behind.')
-    .option('--explain', 'Print how soon a lost job moves again, rung by rung, and end. Needs no database.')
+    .description('Run a reaper without a worker. It recovers jobs that lost their workers, as leader or standby.')
+    .option('--explain', 'Print how soon a lost job is recovered, rung by rung, and exit. Needs no database.')
     .action((flags: Flags) => (flags.explain ? explain(flags) : reap(flags)))
   addSettings(addJson(command), [
     ...clientSettings,
@@ -33,9 +33,9 @@ export function addReap(program: Command): void {
     ...healthFlags,
   ])
   addExamples(command, [
-    ['holdfast reap', 'beside your workers, or while all of them are down'],
-    ['holdfast reap --explain', 'the recovery bound under the settings of the environment'],
-    ['holdfast reap --explain --lease-ms 30000', 'what another setting would mean'],
+    ['holdfast reap', 'next to your workers, or while all of them are down'],
+    ['holdfast reap --explain', 'the recovery bound with the current settings'],
+    ['holdfast reap --explain --lease-ms 30000', 'the recovery bound with another setting'],
   ])
 }
 
@@ -48,12 +48,12 @@ function explain(flags: Flags): void {
 async function reap(flags: Flags): Promise<void> {
   const config = configOf({ ...flags })
   const owners = await loadOwners(config)
-  // it holds nothing but its lease, which runs out by itself: there is nothing to save by waiting
+  // it holds nothing but its lease, which runs out anyway, so there is nothing to wait for
   const ending = listenForEnd({ hurriedBy: ['SIGINT', 'SIGTERM'], onHurry: () => process.exit(1) })
   const untilAsked = async (hf: Holdfast) => {
     const reaping = await hf.reap()
     const health = await startHealth(config, hf, (error) => complain(messageOf(error)))
-    if (health.url) complain(`Health at ${health.url}/livez and /readyz.`)
+    if (health.url) complain(`Health checks at ${health.url}/livez and /readyz.`)
     if (flags.json) print(JSON.stringify(ladderFacts(config)))
     if (!flags.json) tellLadder(config)
     await ending.asked
@@ -65,6 +65,6 @@ async function reap(flags: Flags): Promise<void> {
 }
 
 function tellLadder(config: Config): void {
-  complain('Reaping. A job whose worker is lost moves again within:')
+  complain('Reaper started. A job that loses its worker is recovered within:')
   for (const line of ladderLines(config)) complain(`  ${line}`)
 }

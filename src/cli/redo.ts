@@ -4,15 +4,17 @@ import { addExamples, addJson, addSettings, clientSettings, configOf } from './f
 import { forEachJob } from './many.ts'
 import { whoAmI } from './who-am-i.ts'
 
+const either = new Intl.ListFormat('en', { type: 'disjunction' })
+
 /** Adds `holdfast redo <id…>`. */
 export function addRedo(program: Command): void {
   const command = program
     .command('redo')
     .description(
-      `Send jobs round again that are ${legalFrom('redo').join(', ')}: from the stage that they stopped at, or from the start.`,
+      `Re-run ${either.format(legalFrom('redo'))} jobs, from the stage where they stopped or from the start.`,
     )
-    .argument('<ids...>', 'Ids of jobs, or their last 8 letters.')
-    .option('--from-start', 'Begin with the first stage; what was committed is done again.')
+    .argument('<ids...>', 'Job ids, or their last 8 characters.')
+    .option('--from-start', 'Start from the first stage; completed stages run again.')
     .action((ids: string[], flags: { fromStart?: true; json?: true }) =>
       forEachJob(configOf({ ...flags }), ids, {
         done: 'queued again',
@@ -23,6 +25,6 @@ export function addRedo(program: Command): void {
   addSettings(addJson(command), clientSettings)
   addExamples(command, [
     ['holdfast redo 01890a5d-ac96-774b-bcce-b302099a8057', 'from the stage that failed'],
-    ['holdfast redo 099a8057 --from-start', 'all of it'],
+    ['holdfast redo 099a8057 --from-start', 'from the first stage'],
   ])
 }

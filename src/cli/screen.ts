@@ -1,11 +1,11 @@
 import type { ReadStream, WriteStream } from 'node:tty'
 import { forTerminal } from './terminal.ts'
 
-/** A terminal that is drawn upon as a whole. */
+/** A full-screen terminal. */
 export interface Screen {
-  /** Shows these lines, and as many of them as there is room for. */
+  /** Shows as many of these lines as there is room for. */
   draw(lines: readonly string[]): void
-  /** Gives the terminal back as it was. Twice-safe. */
+  /** Restores the terminal. May be called twice. */
   leave(): void
 }
 
@@ -13,7 +13,7 @@ const control = '\u001b['
 const enter = `${control}?1049h${control}?25l${control}?7l`
 const exit = `${control}?7h${control}?25h${control}?1049l`
 
-/** What a screen needs: the terminal, and who hears of keys and of a new size. */
+/** What a screen needs: the terminal, and listeners for keys and resizing. */
 export interface ScreenOptions {
   input: ReadStream
   output: WriteStream
@@ -21,7 +21,7 @@ export interface ScreenOptions {
   onResize: () => void
 }
 
-/** Takes the terminal over: another page of it, without a cursor, and keys one by one. */
+/** Takes over the terminal: its alternate screen, without a cursor, and raw keys. */
 export function openScreen({ input, output, onKey, onResize }: ScreenOptions): Screen {
   const hear = (keys: Buffer) => onKey(keys.toString())
   let isOpen = true
@@ -39,7 +39,7 @@ export function openScreen({ input, output, onKey, onResize }: ScreenOptions): S
 
   output.write(enter)
   output.on('resize', onResize)
-  // a way out that nobody thought of must not leave a terminal without a cursor
+  // an unexpected exit must not leave a terminal without a cursor
   process.on('exit', leave)
   if (input.isTTY) input.setRawMode(true)
   input.on('data', hear)
@@ -48,7 +48,7 @@ export function openScreen({ input, output, onKey, onResize }: ScreenOptions): S
       if (!isOpen) return
       const room = output.rows || lines.length
       const shown = lines.length <= room ? lines : [...lines.slice(0, room - 1), '…']
-      // each line clears what stood behind it, and the end what stood below: nothing flickers
+      // each line clears the rest of its row, and the last one everything below, so nothing flickers
       output.write(`${control}H${shown.map((line) => `${forTerminal(line)}${control}K`).join('\r\n')}${control}J`)
     },
     leave,

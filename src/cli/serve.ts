@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { SettingName } from '../config/settings.ts'
 import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { makeLog } from '../engine/log.ts'
@@ -12,29 +13,31 @@ import { loadOwners } from './load-owners.ts'
 import { listenForEnd } from './signals.ts'
 import { complain } from './terminal.ts'
 
+const firstSettings: readonly SettingName[] = ['url', 'dataDir', 'httpHost', 'httpPort', 'healthPort', 'logLevel']
+
 /** Adds `holdfast serve [module]`. */
 export function addServe(program: Command): void {
   const command = program
     .command('serve')
-    .description('Serve the HTTP API, with a reaper beside it. Every request needs an API key.')
+    .description('Serve the HTTP API and run a reaper. Every request needs an API key.')
     .argument(
       '[module]',
-      'A file that exports what defineJob returned: inputs are then checked before they are stored.',
+      'File that exports job definitions (defineJob). With it, inputs are validated before they are stored.',
     )
     .action((module: string | undefined, flags: Record<string, unknown>) => serve(module, flags))
-  addSettings(command, workSettings)
+  addSettings(command, workSettings, firstSettings)
   addExamples(command, [
-    ['holdfast keys create --name me --scopes submit,read --all-tenants', 'first: a key'],
-    ['holdfast serve', 'on 127.0.0.1:7420; docs at /docs'],
-    ['holdfast serve jobs.mjs --http-host 0.0.0.0 --http-port 8080', 'for other machines'],
+    ['holdfast keys create --name me --scopes submit,read --all-tenants', 'create a key first'],
+    ['holdfast serve', 'on 127.0.0.1:7420, with docs at /docs'],
+    ['holdfast serve jobs.mjs --http-host 0.0.0.0 --http-port 8080', 'reachable from other machines'],
   ])
   command.addHelpText(
     'after',
-    '\nWithout a database it starts, says on /readyz why it is not ready, and becomes ready when there is one.',
+    '\nStarts even if the database is down: /readyz says why it is not ready, until the database is reachable.',
   )
 }
 
-// what waits for a database that does not answer cannot be waited for; with the default drain, still within the ten seconds of `docker stop`
+// a stop must not wait for an unresponsive database; with the default drain, this is still within the ten seconds of `docker stop`
 const longestStopMs = 7_000
 
 async function serve(module: string | undefined, flags: Record<string, unknown>): Promise<void> {
@@ -43,13 +46,13 @@ async function serve(module: string | undefined, flags: Record<string, unknown>)
   const jobs = module === undefined ? [] : await loadJobs(module)
   const owners = await loadOwners(config, module)
   const ending = listenForEnd({ hurriedBy: ['SIGINT', 'SIGTERM'], onHurry: () => process.exit(1) })
-  // loaded here: other commands should not wait for what only a server needs
+  // loaded here, because only a server needs it
   const { makeServing } = await import('../http/serve.ts')
   let hf: Holdfast | undefined
   const vital = {
     pulses: () => hf?.pulses() ?? [],
     async ready() {
-      if (!hf) throw new HoldfastError('not_running', 'The database was not reached yet.')
+      if (!hf) throw new HoldfastError('not_running', 'The database has not been reached yet.')
       await hf.ready()
     },
   }
@@ -65,22 +68,20 @@ async function serve(module: string | undefined, flags: Record<string, unknown>)
   })
   await serving.start()
   const health = await startHealth(config, vital, (error) => complain(messageOf(error)))
-  complain(`Serving at ${serving.url()}, with docs at ${serving.url()}/docs. Ctrl-C stops it.`)
+  complain(`Serving at ${serving.url()}, with docs at ${serving.url()}/docs. Press Ctrl-C to stop.`)
   await ending.asked
-  complain('Stopping: requests that wait are answered, streams are ended.')
+  complain('Stopping: answering pending requests and closing streams.')
   await health.stop()
   const isWhole = await within(config.httpDrainMs + longestStopMs, serving.stop())
   complain(
-    isWhole
-      ? 'Stopped.'
-      : 'Stopped, although the database does not answer: what it was sent last may or may not be stored.',
+    isWhole ? 'Stopped.' : 'Stopped while the database was not responding: the last writes may or may not be stored.',
   )
 }
 
 async function tellKeys(hf: Holdfast): Promise<void> {
-  complain('Ready: the database answers, and its schema fits.')
+  complain('Ready: the database is reachable and its schema is up to date.')
   if ((await hf.keys.list({ good: true, limit: 1 })).length > 0) return
   complain(
-    'There are no API keys yet, so nobody can come in. Make one: holdfast keys create --name me --scopes submit,read --all-tenants',
+    'No API keys exist yet, so every request is rejected. Create one: holdfast keys create --name me --scopes submit,read --all-tenants',
   )
 }

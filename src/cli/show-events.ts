@@ -1,15 +1,15 @@
 import type { Command } from 'commander'
 import type { Holdfast } from '../engine/engine.ts'
-import type { WatchOptions } from '../engine/events.ts'
 import { messageOf } from '../errors/errors.ts'
 import type { LogEvent } from '../events/event.ts'
-import { isConnectionError } from '../store/connection.ts'
+import type { WatchOptions } from '../events/watch.ts'
+import { isConnectionError } from '../postgres/connection.ts'
 import { knownStages, makeLines } from './event-lines.ts'
 import { addTypes, typesIn } from './flags.ts'
 import { pickJob } from './pick-job.ts'
 import { complain, padded, paint, print } from './terminal.ts'
 
-/** The flags that choose events. */
+/** The flags that select events. */
 export interface WhichFlags {
   types?: string
   tenant?: string
@@ -18,15 +18,15 @@ export interface WhichFlags {
   json?: true
 }
 
-/** Gives a command the flags that choose events. */
+/** Adds the flags that select events. */
 export function addWhich(command: Command): Command {
-  return addTypes(command, 'Only events of these types:')
-    .option('--tenant <tenant>', 'Only events of this tenant.')
-    .option('--job <id>', 'Only events of this job; its last 8 letters will do.')
-    .option('--items', 'Those of the items of fan-outs too.')
+  return addTypes(command, 'Only these event types:')
+    .option('--tenant <tenant>', 'Only this tenant.')
+    .option('--job <id>', 'Only this job: its id, or the last 8 characters.')
+    .option('--items', 'Include events of fan-out items.')
 }
 
-/** The events that the flags choose. A type that does not exist is refused here. */
+/** The events that the flags select. Throws if an event type does not exist. */
 export async function whichOf(
   hf: Holdfast,
   { types, tenant, job, items }: WhichFlags,
@@ -41,15 +41,15 @@ export async function whichOf(
   return which
 }
 
-/** A database that is away is told of and waited for; anything else ends the command. */
-export function onWatchTrouble(error: unknown): void {
+/** Reports and waits out a lost connection to the database; anything else ends the command. */
+export function onWatchError(error: unknown): void {
   if (!isConnectionError(error)) throw error
-  complain(`The database is out of reach, trying again: ${messageOf(error)}`)
+  complain(`The database is unreachable, retrying: ${messageOf(error)}`)
 }
 
 const seqCells = 6
 
-/** Prints events, each on a line of its own, and answers how many. */
+/** Prints events, one per line, and returns how many there were. */
 export async function showEvents(
   hf: Holdfast,
   { json }: { json?: true },

@@ -1,32 +1,30 @@
 import type { Command } from 'commander'
-import type { Delivery } from '../engine/deliveries.ts'
 import type { Holdfast } from '../engine/engine.ts'
-import type { Job, TimelineEvent } from '../engine/job.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { isFinal } from '../job/machine.ts'
+import type { Job, TimelineEvent } from '../reads/job.ts'
+import type { Delivery } from '../webhooks/deliveries.ts'
 import { withClient } from './client.ts'
-import { type FanOutView, fanOutLines } from './fan-out-words.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
-import { eventWords, looks, spanWords, stageWords, stateWords } from './job-words.ts'
+import { type FanOutView, fanOutLines } from './format-fan-out.ts'
+import { formatEvent, formatSpan, formatStage, formatState, looks } from './format-job.ts'
+import { formatDuration } from './format-time.ts'
+import { deliveryTable } from './format-webhook.ts'
 import { pickJob } from './pick-job.ts'
 import { type Cell, table } from './table.ts'
 import { oneLine, paint, print } from './terminal.ts'
-import { lengthWords } from './time-words.ts'
-import { deliveryTable } from './webhook-words.ts'
 
 /** Adds `holdfast show <id>`. */
 export function addShow(program: Command): void {
   const command = program
     .command('show')
-    .description(
-      'Show one job: its input, what its stages returned, how far its fan-outs are, its timeline, and its webhooks.',
-    )
-    .argument('<id>', 'The id of a job, or its last 8 letters.')
+    .description('Show one job: its input, stage outputs, fan-out progress, timeline and webhooks.')
+    .argument('<id>', 'Job id, or its last 8 characters.')
     .action((word: string, flags: { json?: true }) => show(word, flags))
   addSettings(addJson(command), clientSettings)
   addExamples(command, [
     ['holdfast show 01890a5d-ac96-774b-bcce-b302099a8057', 'by its id'],
-    ['holdfast show 099a8057 --json', 'by the end of its id, for a program'],
+    ['holdfast show 099a8057 --json', 'by the last 8 characters, as JSON'],
   ])
 }
 
@@ -81,8 +79,8 @@ function headLines(job: Job): string[] {
   const facts: [string, string | undefined][] = [
     ['job', job.id],
     ['kind', job.kind],
-    ['state', `${paint(looks[job.state], stateWords(job))}, ${spanWords(job)}`],
-    ['stage', `${stageWords(job.stages, job.stage)}, attempt ${job.attempt}${lossWords(job)}`],
+    ['state', `${paint(looks[job.state], formatState(job))}, ${formatSpan(job)}`],
+    ['stage', `${formatStage(job.stages, job.stage)}, attempt ${job.attempt}${formatLoss(job)}`],
     ['queue', `${job.queue}, priority ${job.priority}, tenant ${job.tenant}`],
     ['progress', isFinal(job.state) ? undefined : progressBar(job.progress)],
     ['error', job.error ? paint('red', `${job.error.code}: ${oneLine(job.error.message)}`) : undefined],
@@ -94,8 +92,8 @@ function headLines(job: Job): string[] {
     .map(([name, value]) => `${paint('bold', name.padEnd(9))} ${value}`)
 }
 
-function lossWords({ failures, crashes }: Job): string {
-  const words = [failures > 0 && `${failures} failed here`, crashes > 0 && `${crashes} lost their worker`]
+function formatLoss({ failures, crashes }: Job): string {
+  const words = [failures > 0 && `${failures} failed in this stage`, crashes > 0 && `${crashes} lost their worker`]
   return words
     .filter(Boolean)
     .map((word) => `, ${word}`)
@@ -104,7 +102,7 @@ function lossWords({ failures, crashes }: Job): string {
 
 const barCells = 24
 
-/** How far an attempt is, drawn. */
+/** Draws the progress of an attempt. */
 export function progressBar(progress: Job['progress']): string | undefined {
   if (!progress) return undefined
   const { done, total, note } = progress
@@ -118,7 +116,7 @@ export function progressBar(progress: Job['progress']): string | undefined {
 const mostLines = 16
 
 function stageLines(job: Job, fanOuts: FanOutView[]): string[] {
-  // a kind that nobody registered, or a stage that it no longer has: what was committed is shown all the same
+  // outputs are shown even if the kind is not registered, or no longer has the stage
   const names = [...new Set([...job.stages.map(({ name }) => name), ...Object.keys(job.outputs)])]
   return [paint('bold', 'stages'), ...names.flatMap((name, index) => stagePart(job, name, index, fanOuts))]
 }
@@ -127,7 +125,7 @@ function stagePart(job: Job, name: string, index: number, fanOuts: FanOutView[])
   const optional = job.stages[index]?.optional ? ' (optional)' : ''
   const output = job.outputs[name]
   const isDone = output !== undefined || index < job.stage || job.state === 'succeeded'
-  const state = isDone ? paint('green', 'done') : index === job.stage ? paint(looks[job.state], job.state) : 'to come'
+  const state = isDone ? paint('green', 'done') : index === job.stage ? paint(looks[job.state], job.state) : 'pending'
   const lines = output === undefined ? [] : JSON.stringify(output, null, 2).split('\n')
   const more = lines.length > mostLines ? [paint('dim', `… ${lines.length - mostLines} more lines; see --json`)] : []
   const fans = fanOuts.filter(({ stage }) => stage === index).flatMap(fanOutLines)
@@ -141,11 +139,11 @@ function timelineLines(job: Job, timeline: TimelineEvent[]): string[] {
   const [first] = timeline
   if (!first) return []
   const rows = timeline.map((event): Cell[] => {
-    const { what, look, note } = eventWords(event, job.stages)
+    const { what, look, note } = formatEvent(event, job.stages)
     return [
-      { text: `+${lengthWords(event.at.getTime() - first.at.getTime())}`, look: 'dim' },
+      { text: `+${formatDuration(event.at.getTime() - first.at.getTime())}`, look: 'dim' },
       look ? { text: what, look } : { text: what },
-      { text: stageWords(job.stages, event.stage) },
+      { text: formatStage(job.stages, event.stage) },
       { text: event.attempt === 0 ? '' : String(event.attempt) },
       { text: event.sessionId === null ? '' : String(event.sessionId) },
       { text: note },

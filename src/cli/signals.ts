@@ -1,4 +1,4 @@
-/** A wish to end, by signal. */
+/** A request to end, by signal. */
 export interface Ending {
   /** Fires at the first signal. */
   readonly signal: AbortSignal
@@ -6,12 +6,12 @@ export interface Ending {
   readonly asked: Promise<void>
 }
 
-// one Ctrl-C or one `kill` of a process group can arrive twice: from the terminal, and passed on by npm
+// one Ctrl-C or one `kill` of a process group can arrive twice: directly, and forwarded by npm
 const sameMs = 500
 
 /**
- * Listens for the wish to end, until the process does: a signal that comes while the last things are put away must not
- * cut them short. A later signal of those in `hurriedBy` means: at once.
+ * Listens for signals until the process exits: a signal during cleanup must not interrupt it. A second signal, if it is one of `hurriedBy`, means
+ * to end at once.
  */
 export function listenForEnd(options: { hurriedBy: readonly NodeJS.Signals[]; onHurry: () => void }): Ending {
   const ending = new AbortController()

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { InexactJson, parseExact } from '../job/exact-json.ts'
 
-/** The input that an argument means: JSON itself, `@file`, or `-` for standard input. */
+/** Reads the input from an argument: JSON, `@file`, or `-` for standard input. */
 export async function readInput(word: string | undefined): Promise<unknown> {
   if (word === undefined) return undefined
   const source = word === '-' ? 'standard input' : word.startsWith('@') ? word.slice(1) : 'the argument'
@@ -15,7 +15,7 @@ export async function readInput(word: string | undefined): Promise<unknown> {
       throw new HoldfastError('not_storable', error.message, { details: { ...error.found } })
     throw new HoldfastError(
       'option_invalid',
-      `The input from ${source} is not JSON: ${messageOf(error)}. Quote it for your shell, as in '{"name":"value"}'.`,
+      `The input from ${source} is not valid JSON: ${messageOf(error)}. Quote it for your shell, as in '{"name":"value"}'.`,
       { cause: error },
     )
   }
@@ -25,7 +25,7 @@ async function fromFile(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new HoldfastError('option_invalid', `The input file ${path} cannot be read: ${messageOf(error)}.`, {
+    throw new HoldfastError('option_invalid', `The input file ${path} could not be read: ${messageOf(error)}.`, {
       cause: error,
     })
   }

@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
-import type { SubmitHow } from '../engine/engine.ts'
 import type { Handle } from '../engine/handle.ts'
+import type { SubmitHow } from '../engine/submissions.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
 import { withClient } from './client.ts'
 import { findKind } from './find-kind.ts'
 import { addExamples, addJson, addSettings, configOf, submitSettings } from './flags.ts'
+import { parseLength, parseMoment, parseWhole } from './format-time.ts'
 import { readInput } from './submit-input.ts'
 import { complain, paint, print } from './terminal.ts'
-import { parseLength, parseMoment, parseWhole } from './time-words.ts'
 
 interface Flags {
   key?: string
@@ -23,7 +23,7 @@ interface Flags {
   json?: true
 }
 
-/** What a wait brought; `failed` and `cancelled` carry no outputs. */
+/** How a job ended; `failed` and `cancelled` jobs have no outputs. */
 interface Ended {
   state: string
   output?: unknown
@@ -35,24 +35,27 @@ interface Ended {
 export function addSubmit(program: Command): void {
   const command = program
     .command('submit')
-    .description('Submit a job. Its kind is looked up among those that workers registered, or in --module.')
-    .argument('<kind>', 'The name of the kind.')
-    .argument('[json]', 'The input: JSON, @file, or - for standard input.')
-    .option('--key <text>', 'Idempotency key: the same key and input give the same job.')
-    .option('--tenant <name>', 'Who it is for.')
-    .option('--delay <time>', 'Not before so long from now: 30, 90s, 5m, 2h.')
-    .option('--run-at <moment>', 'Not before this moment: 2030-01-31T08:00:00Z.')
+    .description('Submit a job. The kind must be registered by a worker, or defined in --module.')
+    .argument('<kind>', 'Kind of job.')
+    .argument('[json]', 'Input: JSON, @file, or - for stdin.')
+    .option('--key <text>', 'Idempotency key: the same key and input return the same job.')
+    .option('--tenant <name>', 'Tenant that owns the job.')
+    .option('--delay <time>', 'Delay the job by this long: 30, 90s, 5m, 2h.')
+    .option('--run-at <moment>', 'Run no earlier than this: 2030-01-31T08:00:00Z.')
     .option('--priority <number>', '1 (first) to 4 (last).')
-    .option('--webhook <url>', 'Told when it ends, signed with --webhook-secret.')
-    .option('--webhook-secret <whsec>', 'The signing secret of --webhook, as whsec_…')
-    .option('--module <file>', 'A module that defines the kind: the input is checked against its schema here and now.')
-    .option('--wait [time]', 'Wait for the result, at most so long, and print it.')
+    .option('--webhook <url>', 'Webhook URL to notify when the job ends, signed with --webhook-secret.')
+    .option('--webhook-secret <whsec>', 'Signing secret for --webhook (whsec_…).')
+    .option(
+      '--module <file>',
+      'Module that defines the kind. The input is validated against its schema before submitting.',
+    )
+    .option('--wait [time]', 'Wait for the result, up to this long, and print it.')
     .action((kind: string, json: string | undefined, flags: Flags) => submit(kind, json, flags))
   addSettings(addJson(command), submitSettings)
   addExamples(command, [
-    [`holdfast submit extract '{"document":"invoice-1001.txt"}' --wait`, 'and print the result'],
+    [`holdfast submit extract '{"document":"invoice-1001.txt"}' --wait`, 'wait and print the result'],
     ['holdfast submit report @input.json --key 2030-01 --delay 1h', 'once, in an hour'],
-    ['cat input.json | holdfast submit report - --module jobs.mjs', 'checked by its schema first'],
+    ['cat input.json | holdfast submit report - --module jobs.mjs', 'validate the input first'],
   ])
 }
 
@@ -88,13 +91,10 @@ function howOf(flags: Flags): SubmitHow {
 function webhookOf({ webhook: url, webhookSecret: secret }: Flags): Pick<SubmitHow, 'webhook'> {
   if (url !== undefined && secret !== undefined) return { webhook: { url, secret } }
   if (url === undefined && secret === undefined) return {}
-  throw new HoldfastError(
-    'option_invalid',
-    '--webhook and --webhook-secret belong together: where to, and what it is signed with (whsec_…).',
-  )
+  throw new HoldfastError('option_invalid', '--webhook and --webhook-secret (whsec_…) must be used together.')
 }
 
-/** How the job ended. That it failed is part of the answer, and still an error of the command. */
+/** Waits for the job to end. A failed job is a valid result, but still makes the command fail. */
 async function endOf(
   handle: Handle<AnyJob>,
   timeout: number | undefined,
@@ -109,7 +109,7 @@ async function endOf(
 }
 
 function tellSubmitted(kind: string, { id, isNew }: Handle<AnyJob>): void {
-  complain(isNew ? `Submitted ${kind} as ${id}.` : `An earlier submit with this key made ${id} already.`)
+  complain(isNew ? `Submitted ${kind} as ${id}.` : `An earlier submit with this key already created ${id}.`)
 }
 
 function tellEnded({ state, output, outputs, error }: Ended): void {

@@ -1,157 +1,169 @@
 /**
- * The supervisor: keeps a number of worker processes alive.
+ * The supervisor: keeps a number of worker processes running.
  *
- * Work is done in processes of its own, so that a handler that crashes, leaks or blocks takes down one process and not
- * the one that watches. A process that ends unasked is followed by another one, at once at first and ever later if they
- * keep ending. They in turn watch the channel to us: if we die, they end too.
+ * Handlers run in processes of their own, so that one that crashes, leaks or blocks takes down its process, and not the supervisor. A process
+ * that exits unasked is replaced: at once at first, and after growing delays if it keeps exiting. Worker processes watch the channel to their
+ * supervisor in turn: if it dies, they exit too.
  */
 import { pause, type Service, within } from '../service/service.ts'
 import type { Pulse } from '../service/vitals.ts'
 import { type Child, type ChildOptions, startChild } from './child.ts'
 
-/** What happens to the worker processes, for whoever tells people. */
-export interface SupervisorNews {
+/** What happens to the worker processes, for messages to the user. */
+export interface SupervisorObserver {
   started(pid: number): void
   ended(pid: number, how: string, againInMs: number): void
-  /** Its event loop has not turned for longer than any of its handlers may run, so it is ended. */
+  /** Its event loop was blocked for longer than any of its handlers may run, so it is killed. */
   stalled(pid: number, silentMs: number): void
 }
 
 /** What a supervisor needs. */
 export interface SupervisorOptions extends ChildOptions {
   processes: number
-  /** How long a process may take to end once it was asked to. */
+  /** How long a process may take to exit once it was asked to. */
   patienceMs: number
-  /** How long the event loop of a process may not turn before it counts as stalled. */
+  /** How long the event loop of a process may be blocked before it counts as stalled. */
   livenessMs: number
-  /** Called as soon as a process is gone, however it went: the place to take back the jobs of its session. */
+  /** Called as soon as a process is gone, however it exited. This is the place to take back the jobs of its session. */
   onChildExit?: ((pid: number, how: string) => Promise<void>) | undefined
-  onTrouble: (error: unknown) => void
-  news: SupervisorNews
-}
-
-/** Worker processes under watch. `start` resolves when all of them work and rejects if one can't. */
-export interface Supervisor extends Service {
-  pids(): number[]
-  /** What has to turn in the processes. */
-  pulses(): Pulse[]
-  /** Whether every process that there should be holds its session. */
-  areHeld(): boolean
-  /** Ends all processes without asking. */
-  kill(): void
+  onError: (error: unknown) => void
+  observer: SupervisorObserver
 }
 
 const firstWaitMs = 200
 const longestWaitMs = 10_000
 const healthyAfterMs = 30_000
 
-/** How long to wait before a process is started again that has ended so often in a row. */
+/** How long to wait before a process is restarted that has exited this often in a row. */
 export function restartDelayMs(crashes: number): number {
   return Math.min(longestWaitMs, firstWaitMs * 2 ** Math.max(0, crashes - 1))
 }
 
-/** Makes a supervisor. */
-export function makeSupervisor(options: SupervisorOptions): Supervisor {
-  const children = new Set<Child>()
-  const over = new AbortController()
-  let keeping: Promise<void>[] = []
-  let stopping: Promise<void> | undefined
-  let looking: NodeJS.Timeout | undefined
+/** Worker processes under supervision. `start` resolves when all of them work, and rejects if one can't. */
+export class Supervisor implements Service {
+  readonly #options: SupervisorOptions
+  readonly #children = new Set<Child>()
+  readonly #over = new AbortController()
+  #supervising: Promise<void>[] = []
+  #stopping: Promise<void> | undefined
+  #checking: NodeJS.Timeout | undefined
 
-  function begin(): Child {
-    const child = startChild(options)
-    children.add(child)
+  constructor(options: SupervisorOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    if (this.#supervising.length > 0 || this.#isOver) return
+    const { processes, livenessMs, observer } = this.#options
+    const first = Array.from({ length: processes }, () => this.#startChild())
+    const ready = Promise.all(first.map((child) => child.ready))
+    await ready.catch(async (error) => {
+      await this.#stopAll(first)
+      throw error
+    })
+    this.#supervising = first.map((child) => this.#supervise(child))
+    this.#checking = setInterval(() => this.#killStalled(), Math.min(1_000, livenessMs / 4))
+    for (const child of first) observer.started(child.pid)
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stopAll(this.#children).then(async () => void (await Promise.all(this.#supervising)))
+    return this.#stopping
+  }
+
+  /** Kills all processes at once. */
+  kill(): void {
+    this.#end()
+    for (const child of this.#children) child.kill('SIGKILL')
+  }
+
+  pids(): number[] {
+    return [...this.#children].map(({ pid }) => pid)
+  }
+
+  /** The loops of the processes, for liveness probes. */
+  pulses(): Pulse[] {
+    return [...this.#children].flatMap((child) => pulsesOf(child, this.#options.livenessMs))
+  }
+
+  /** Whether all processes are running and each holds its session. */
+  areHeld(): boolean {
+    return this.#children.size === this.#options.processes && [...this.#children].every((child) => child.life().isHeld)
+  }
+
+  get #isOver(): boolean {
+    return this.#over.signal.aborted
+  }
+
+  #startChild(): Child {
+    const child = startChild(this.#options)
+    this.#children.add(child)
     return child
   }
 
-  async function farewell(child: Child): Promise<string> {
-    const how = await child.ended
-    children.delete(child)
-    await options.onChildExit?.(child.pid, how).catch(options.onTrouble)
-    return how
-  }
-
-  /** Looks after one process and its successors. */
-  async function keep(first: Child): Promise<void> {
+  /** Restarts a process whenever it exits. */
+  async #supervise(first: Child): Promise<void> {
+    const { observer, onError } = this.#options
     let child = first
     let crashes = 0
     for (;;) {
       const startedAtMs = performance.now()
-      const how = await farewell(child)
-      if (over.signal.aborted) return
+      const how = await this.#exitOf(child)
+      if (this.#isOver) return
       crashes = performance.now() - startedAtMs > healthyAfterMs ? 1 : crashes + 1
       const waitMs = restartDelayMs(crashes)
-      options.news.ended(child.pid, how, waitMs)
-      await pause(waitMs, over.signal)
-      if (over.signal.aborted) return
-      child = begin()
-      announce(child)
+      observer.ended(child.pid, how, waitMs)
+      await pause(waitMs, this.#over.signal)
+      if (this.#isOver) return
+      const next = this.#startChild()
+      next.ready.then(() => observer.started(next.pid)).catch(onError)
+      child = next
     }
   }
 
-  function announce(child: Child): void {
-    child.ready.then(() => options.news.started(child.pid)).catch(options.onTrouble)
-  }
-
-  async function start(): Promise<void> {
-    if (keeping.length > 0 || over.signal.aborted) return
-    const first = Array.from({ length: options.processes }, begin)
-    const ready = Promise.all(first.map((child) => child.ready))
-    await ready.catch(async (error) => {
-      await stopAll(first)
-      throw error
-    })
-    keeping = first.map(keep)
-    looking = setInterval(endStalled, Math.min(1_000, options.livenessMs / 4))
-    for (const child of first) options.news.started(child.pid)
+  async #exitOf(child: Child): Promise<string> {
+    const { onChildExit, onError } = this.#options
+    const how = await child.ended
+    this.#children.delete(child)
+    await onChildExit?.(child.pid, how).catch(onError)
+    return how
   }
 
   /**
-   * A process that is stopped, or whose handler blocks it for ever, keeps its lease by its heartbeat thread and does nothing. It is given
-   * the time-outs of what it runs, and twice the time in which probes would have seen it.
+   * Kills processes that are frozen, or blocked by a handler for good: their heartbeat threads keep their leases, but they do nothing. Each gets
+   * the timeouts of what it runs, and twice the time after which probes would have noticed.
    */
-  function endStalled(): void {
-    for (const child of children) {
+  #killStalled(): void {
+    const { livenessMs, observer } = this.#options
+    for (const child of this.#children) {
       const { silentMs, allowedMs } = child.life()
-      if (silentMs <= allowedMs + 2 * options.livenessMs) continue
-      options.news.stalled(child.pid, silentMs)
+      if (silentMs <= allowedMs + 2 * livenessMs) continue
+      observer.stalled(child.pid, silentMs)
       child.kill('SIGKILL')
     }
   }
 
-  function pulsesOf(child: Child): Pulse[] {
-    const { silentMs, pulses } = child.life()
-    const name = `worker process ${child.pid}`
-    return [
-      { loop: `event loop of ${name}`, quietMs: silentMs, limitMs: options.livenessMs },
-      ...pulses.map((pulse) => ({ ...pulse, loop: `${pulse.loop} of ${name}` })),
-    ]
-  }
-
-  async function stopAll(those: Iterable<Child>): Promise<void> {
-    over.abort()
-    clearInterval(looking)
-    const asked = [...those]
+  async #stopAll(children: Iterable<Child>): Promise<void> {
+    this.#end()
+    const asked = [...children]
     for (const child of asked) child.kill('SIGTERM')
     const gone = Promise.all(asked.map((child) => child.ended))
-    if (await within(options.patienceMs, gone)) return
+    if (await within(this.#options.patienceMs, gone)) return
     for (const child of asked) child.kill('SIGKILL')
     await gone
   }
 
-  return {
-    start,
-    stop: () => {
-      stopping ??= stopAll(children).then(async () => void (await Promise.all(keeping)))
-      return stopping
-    },
-    pulses: () => [...children].flatMap(pulsesOf),
-    areHeld: () => children.size === options.processes && [...children].every((child) => child.life().isHeld),
-    kill: () => {
-      over.abort()
-      clearInterval(looking)
-      for (const child of children) child.kill('SIGKILL')
-    },
-    pids: () => [...children].map(({ pid }) => pid),
+  #end(): void {
+    this.#over.abort()
+    clearInterval(this.#checking)
   }
+}
+
+function pulsesOf(child: Child, livenessMs: number): Pulse[] {
+  const { silentMs, pulses } = child.life()
+  const name = `worker process ${child.pid}`
+  return [
+    { loop: `event loop of ${name}`, quietMs: silentMs, limitMs: livenessMs },
+    ...pulses.map((pulse) => ({ ...pulse, loop: `${pulse.loop} of ${name}` })),
+  ]
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { table } from './table.ts'
-import { fitted, hasColours, oneLine, padded, paint, widthOf } from './terminal.ts'
+import { fitted, hasColors, oneLine, padded, paint, widthOf } from './terminal.ts'
 
 const terminal = { isTTY: true, columns: 30 }
 
@@ -19,10 +19,10 @@ test('only a terminal cuts the last column', () => {
   expect(table(['ID', 'ERROR'], rows, { ...terminal, columns: 20 }).at(-1)).toBe('id  a long error me…')
 })
 
-test('colours are for terminals whose owner wants them', () => {
-  expect(hasColours(terminal, {})).toBe(true)
-  expect(hasColours(terminal, { NO_COLOR: '1' })).toBe(false)
-  expect(hasColours({}, {})).toBe(false)
+test('colors are for terminals whose owner wants them', () => {
+  expect(hasColors(terminal, {})).toBe(true)
+  expect(hasColors(terminal, { NO_COLOR: '1' })).toBe(false)
+  expect(hasColors({}, {})).toBe(false)
   expect(paint('red', 'x', {})).toBe('x')
 })
 

@@ -1,6 +1,6 @@
 import { fitted, type Look, oneLine, padded, paint, type Target, widthOf } from './terminal.ts'
 
-/** One cell: its plain text, and how it looks. */
+/** One cell: its text and its color. */
 export interface Cell {
   text: string
   look?: Look
@@ -9,7 +9,7 @@ export interface Cell {
 const gap = '  '
 const leastForLast = 12
 
-/** A table with aligned columns. The last one gives way on a narrow terminal; in a pipe nothing is cut. */
+/** A table with aligned columns. On a narrow terminal the last column is cut; in a pipe nothing is. */
 export function table(
   heads: readonly string[],
   rows: readonly (readonly Cell[])[],

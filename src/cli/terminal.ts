@@ -4,7 +4,7 @@ import { printable, printableLine } from '../errors/printable.ts'
 
 const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 } as const
 
-/** How a piece of text can look. */
+/** A color or style of text. */
 export type Look = keyof typeof codes
 
 /** Where text goes: a terminal, a file or a pipe. */
@@ -13,25 +13,25 @@ export interface Target {
   columns?: number
 }
 
-/** Whether colours help there: only people on a terminal see them, and NO_COLOR says that they do not want any. */
-export function hasColours(target: Target, env: NodeJS.ProcessEnv = process.env): boolean {
+/** Whether to use colors: only on a terminal, and not if NO_COLOR is set. */
+export function hasColors(target: Target, env: NodeJS.ProcessEnv = process.env): boolean {
   return target.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
 }
 
 /** Paints text for standard output. */
 export function paint(look: Look, text: string, target: Target = process.stdout): string {
-  return hasColours(target) && text !== '' ? `${colour(codes[look])}${text}${colour(0)}` : text
+  return hasColors(target) && text !== '' ? `${color(codes[look])}${text}${color(0)}` : text
 }
 
-/** Nobody else knows it: a colour in text from outside is not ours, and is not shown. */
+/** A secret mark in our own color codes, so that color codes in text from outside are not passed on. */
 const ourMark = randomInt(100_000_000, 1_000_000_000)
 const ours = new RegExp(`(\\u001b\\[${ourMark};\\d+m)`)
 
-function colour(code: number): string {
+function color(code: number): string {
   return `\u001b[${ourMark};${code}m`
 }
 
-/** Text as it goes to a terminal: our own colours, and nothing else that steers it. All that commands write goes through here. */
+/** Removes all control sequences from text except our own colors. Everything that commands print goes through here. */
 export function forTerminal(text: string): string {
   return text
     .split(ours)
@@ -39,23 +39,23 @@ export function forTerminal(text: string): string {
     .join('')
 }
 
-/** Writes a line of data. */
+/** Prints a line of data to stdout. */
 export function print(line = ''): void {
   process.stdout.write(`${forTerminal(line)}\n`)
 }
 
-/** Writes a line about the work itself, which a pipe should not swallow. */
+/** Prints a message to stderr, so that a pipe does not swallow it. */
 export function complain(line: string): void {
   process.stderr.write(`${forTerminal(line)}\n`)
 }
 
-/** Shows how far the work has come, in place of what was shown before; only people on a terminal see it. */
+/** Shows progress on a terminal, replacing what was shown before. */
 export function progress(line: string): void {
   if (process.stderr.isTTY)
     process.stderr.write(`\r\u001b[2K${forTerminal(fitted(line, (process.stderr.columns ?? 80) - 1))}`)
 }
 
-/** Text from outside on one line, without anything that could steer the terminal. */
+/** Text from outside on one line, without control sequences. */
 export function oneLine(text: string): string {
   return printableLine(stripVTControlCharacters(text))
 }
@@ -65,7 +65,7 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 const wide =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|^\p{Emoji_Presentation}|\ufe0f/u
 
-/** How many cells of a terminal a text takes. */
+/** How many terminal cells a text takes. */
 export function widthOf(text: string): number {
   let width = 0
   for (const { segment } of graphemes.segment(stripVTControlCharacters(text)))
@@ -73,7 +73,7 @@ export function widthOf(text: string): number {
   return width
 }
 
-/** The beginning of a plain text that fits into so many cells. */
+/** Truncates plain text to that many cells. */
 export function fitted(text: string, cells: number): string {
   if (widthOf(text) <= cells) return text
   let kept = ''
@@ -86,7 +86,7 @@ export function fitted(text: string, cells: number): string {
   return `${kept}…`
 }
 
-/** A text filled up with blanks to so many cells. */
+/** Pads text with spaces to that many cells. */
 export function padded(text: string, cells: number): string {
   return text + ' '.repeat(Math.max(0, cells - widthOf(text)))
 }

@@ -7,11 +7,11 @@ import { withoutPassword } from '../errors/without-password.ts'
 import { pause, within } from '../service/service.ts'
 import { urlOf, withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
-import { logFor } from './log-words.ts'
+import { logFor } from './format-log.ts'
+import { formatClock, formatDuration } from './format-time.ts'
 import { openScreen } from './screen.ts'
 import { listenForEnd } from './signals.ts'
 import { oneLine, paint, print } from './terminal.ts'
-import { clockWords, lengthWords } from './time-words.ts'
 import { pictureLines } from './top-lines.ts'
 import { type Camera, makeCamera, type Picture } from './top-picture.ts'
 
@@ -24,19 +24,19 @@ interface Flags {
 export function addTop(program: Command): void {
   const command = program
     .command('top')
-    .description('Look on: queues, rates, workers, recovery, readers and webhooks, drawn anew each second.')
-    .option('--once', 'Print one picture and end. So it is in a pipe, too.')
+    .description('Live view of queues, rates, workers, recovery, event groups and webhooks, refreshed every second.')
+    .option('--once', 'Print one snapshot and exit. Default if stdout is not a terminal.')
     .action((flags: Flags) => top(flags))
   addSettings(addJson(command), clientSettings)
   addExamples(command, [
     ['holdfast top', 'until q or Ctrl-C'],
-    ['holdfast top --once', 'one picture, for a ticket'],
-    ['holdfast top --json', 'for a program'],
+    ['holdfast top --once', 'one snapshot, to paste into a ticket'],
+    ['holdfast top --json', 'one snapshot, as JSON'],
   ])
 }
 
 const everyMs = 1_000
-// keys come raw, so Ctrl-C is one of them and no signal
+// in raw mode, Ctrl-C is a key and not a signal
 const quitKeys = ['q', 'Q', '\u0003']
 
 async function top(flags: Flags): Promise<void> {
@@ -48,7 +48,7 @@ async function top(flags: Flags): Promise<void> {
   for (const line of pictureLines(picture)) print(line)
 }
 
-/** One picture with rates, for which two are needed. */
+/** Takes a picture with rates, which needs two of them. */
 async function takeOne(hf: Holdfast): Promise<Picture> {
   const camera = makeCamera()
   await camera.take(hf)
@@ -56,21 +56,21 @@ async function takeOne(hf: Holdfast): Promise<Picture> {
   return camera.take(hf)
 }
 
-/** What is on the screen: the last picture, and since when there is no newer one. */
+/** What is on the screen: the last picture, and since when there has been no newer one. */
 interface View {
   picture: Picture | null
   answeredMs: number
   trouble: string | null
 }
 
-/** Draws each second, whether or not the database answers. */
+/** Draws every second, whether or not the database responds. */
 async function lookOn(config: Config): Promise<void> {
   const ending = listenForEnd({ hurriedBy: ['SIGINT'], onHurry: () => process.exit(1) })
   const quit = new AbortController()
   const signal = AbortSignal.any([ending.signal, quit.signal])
   const where = withoutPassword(await urlOf(config))
   const view: View = { picture: null, answeredMs: performance.now(), trouble: null }
-  // what is wrong from the start is said without taking the terminal over
+  // an error at the start is reported without taking over the terminal
   let hf: Holdfast | undefined = await reach(config)
   const draw = () => screen.draw(viewLines(view, where))
   const onKey = (key: string) => void (quitKeys.includes(key) && quit.abort())
@@ -90,12 +90,12 @@ async function lookOn(config: Config): Promise<void> {
   } finally {
     clearInterval(clock)
     screen.leave()
-    // who quits while the database is silent does not wait for it
+    // quitting must not wait for an unresponsive database
     if (hf && !(await within(everyMs, hf.close()))) process.exit(0)
   }
 }
 
-/** Takes the next picture. If that fails the connection is made anew: an embedded Postgres comes back at another port. */
+/** Takes the next picture. If that fails, it reconnects: a restarted embedded Postgres listens on another port. */
 async function lookOnce(config: Config, hf: Holdfast | undefined, camera: Camera, view: View) {
   let reached = hf
   try {
@@ -115,14 +115,14 @@ async function reach(config: Config): Promise<Holdfast> {
   return connect({ ...config, url: await urlOf(config), log: logFor(() => {}) })
 }
 
-// a busy database may take a while; longer than this and somebody wonders
+// a busy database may take a while; after this time, say that it does not respond
 const silentMs = 3_000
 
 function viewLines({ picture, answeredMs, trouble }: View, where: string): string[] {
   const forMs = performance.now() - answeredMs
-  const silence = forMs > silentMs ? `The database has not answered for ${lengthWords(forMs)}.` : null
-  const worry = trouble ? `${trouble} Trying again; this is ${lengthWords(forMs)} old.` : silence
-  const title = `${paint('bold', 'holdfast top')}  ${where}  ${picture ? clockWords(picture.at).slice(0, 8) : ''}`
-  const keys = paint('dim', 'q quits')
+  const silence = forMs > silentMs ? `The database has not answered for ${formatDuration(forMs)}.` : null
+  const worry = trouble ? `${trouble} Retrying; this snapshot is ${formatDuration(forMs)} old.` : silence
+  const title = `${paint('bold', 'holdfast top')}  ${where}  ${picture ? formatClock(picture.at).slice(0, 8) : ''}`
+  const keys = paint('dim', 'press q to quit')
   return [`${title}  ${keys}`, worry ? paint('red', worry) : '', ...(picture ? pictureLines(picture) : [])]
 }

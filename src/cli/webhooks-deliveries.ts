@@ -1,16 +1,16 @@
 import type { Command } from 'commander'
-import type { Delivery } from '../engine/deliveries.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { nearest } from '../errors/nearest.ts'
 import { allDeliveryStates, type DeliveryState, isDeliveryState } from '../job/delivery-state.ts'
+import type { Delivery } from '../webhooks/deliveries.ts'
 import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
+import { parseWhole } from './format-time.ts'
+import { deliveryTable } from './format-webhook.ts'
 import { pickJob } from './pick-job.ts'
 import { pickEndpoint } from './pick-webhook.ts'
 import { paint, print } from './terminal.ts'
-import { parseWhole } from './time-words.ts'
-import { deliveryTable } from './webhook-words.ts'
 
 interface Flags {
   endpoint?: string
@@ -26,19 +26,19 @@ interface Flags {
 export function addDeliveries(webhooks: Command): void {
   const command = webhooks
     .command('deliveries')
-    .description('List what was sent and what is still to be sent, the latest first.')
-    .option('--endpoint <id>', 'Only those to this endpoint.')
-    .option('--job <id>', 'Only those about this job.')
-    .option('--state <state>', `Only those that are ${allDeliveryStates.join(', ')}.`)
-    .option('--tenant <tenant>', 'Only those of this tenant.')
-    .option('-n, --number <number>', 'How many, up to 1000.', '20')
-    .option('--before <id>', 'Only those that were made before this one: the next page.')
+    .description('List webhook deliveries, newest first.')
+    .option('--endpoint <id>', 'Only this endpoint.')
+    .option('--job <id>', 'Only this job.')
+    .option('--state <state>', `Only this state: ${allDeliveryStates.join(', ')}.`)
+    .option('--tenant <tenant>', 'Only this tenant.')
+    .option('-n, --number <number>', 'Number of deliveries, up to 1000.', '20')
+    .option('--before <id>', 'Only deliveries created before this one, for the next page.')
     .action((flags: Flags) => listDeliveries(flags))
   addSettings(addJson(command), clientSettings)
   addExamples(command, [
     ['holdfast webhooks deliveries', 'the latest 20'],
-    ['holdfast webhooks deliveries --state dead', 'what did not arrive'],
-    ['holdfast webhooks deliveries --job 099a8057 --json', 'about one job, for a program'],
+    ['holdfast webhooks deliveries --state dead', 'failed deliveries'],
+    ['holdfast webhooks deliveries --job 099a8057 --json', 'for one job, as JSON'],
   ])
 }
 
@@ -68,7 +68,7 @@ async function find(
     ...(tenant !== undefined && { tenant }),
     ...(before !== undefined && { before }),
   })
-  // those of an endpoint that was removed are listed; only where there is nothing, an unknown one is told
+  // deliveries of a removed endpoint are listed; only if there are none, report an unknown endpoint
   if (found.length === 0 && picked !== undefined) await hf.webhooks.get(picked)
   return found
 }
@@ -78,6 +78,6 @@ function stateIn(word: string): DeliveryState {
   const near = nearest(word, allDeliveryStates)
   throw new HoldfastError(
     'option_invalid',
-    `${JSON.stringify(word)} is not a state of a delivery${near ? `; did you mean ${near}?` : '.'} The states are ${allDeliveryStates.join(', ')}.`,
+    `${JSON.stringify(word)} is not a delivery state${near ? `; did you mean ${near}?` : '.'} The states are ${allDeliveryStates.join(', ')}.`,
   )
 }

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
-import type { Endpoint } from '../engine/webhooks.ts'
+import type { Endpoint } from '../webhooks/endpoints.ts'
 import { withClient } from './client.ts'
-import { typeWords } from './event-words.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
+import { formatType } from './format-event.ts'
+import { parseWhole } from './format-time.ts'
+import { deliveryTable, endpointLines, endpointState } from './format-webhook.ts'
 import { pickEndpoint } from './pick-webhook.ts'
 import { type Cell, table } from './table.ts'
 import { paint, print } from './terminal.ts'
-import { parseWhole } from './time-words.ts'
-import { deliveryTable, endpointLines, endpointState } from './webhook-words.ts'
 
 interface Flags {
   tenant?: string
@@ -20,15 +20,15 @@ interface Flags {
 export function addList(webhooks: Command): void {
   const command = webhooks
     .command('list')
-    .description('List endpoints, the latest first.')
-    .option('--tenant <tenant>', 'Only those of this tenant.')
-    .option('-n, --number <number>', 'How many, up to 1000.', '20')
-    .option('--before <id>', 'Only those that were created before this one: the next page.')
+    .description('List endpoints, newest first.')
+    .option('--tenant <tenant>', 'Only this tenant.')
+    .option('-n, --number <number>', 'Number of endpoints, up to 1000.', '20')
+    .option('--before <id>', 'Only endpoints created before this one, for the next page.')
     .action((flags: Flags) => list(flags))
   addSettings(addJson(command), clientSettings)
   addExamples(command, [
     ['holdfast webhooks list', 'the latest 20'],
-    ['holdfast webhooks list --tenant acme --json', 'those of acme, for a program'],
+    ['holdfast webhooks list --tenant acme --json', 'for one tenant, as JSON'],
   ])
 }
 
@@ -36,11 +36,11 @@ export function addList(webhooks: Command): void {
 export function addShow(webhooks: Command): void {
   const command = webhooks
     .command('show')
-    .description('Show one endpoint, with the latest that was sent to it. Its secret is not shown.')
-    .argument('<id>', 'The id of an endpoint, or its last 8 letters.')
+    .description('Show an endpoint and its latest deliveries, without its secret.')
+    .argument('<id>', 'Endpoint id, or its last 8 characters.')
     .action((id: string, flags: { json?: true }) => show(id, flags))
   addSettings(addJson(command), clientSettings)
-  addExamples(command, [['holdfast webhooks show 099a8057', 'by the end of its id']])
+  addExamples(command, [['holdfast webhooks show 099a8057', 'by the last 8 characters']])
 }
 
 async function list(flags: Flags): Promise<void> {
@@ -62,7 +62,7 @@ function rowOf(endpoint: Endpoint): Cell[] {
     { text: endpoint.id },
     { text: endpoint.tenant },
     { text: endpoint.url },
-    { text: typeWords(endpoint.types) },
+    { text: formatType(endpoint.types) },
     endpointState(endpoint),
     { text: endpoint.note ?? '', look: 'dim' },
   ]
@@ -80,6 +80,6 @@ async function show(word: string, flags: { json?: true }): Promise<void> {
   })
   if (flags.json) return print(JSON.stringify({ endpoint, deliveries }, null, 2))
   for (const line of endpointLines(endpoint)) print(line)
-  if (deliveries.length === 0) return print('\nNothing was sent to it yet.')
+  if (deliveries.length === 0) return print('\nNo deliveries yet.')
   for (const line of ['', paint('bold', 'deliveries'), ...deliveryTable(deliveries)]) print(line)
 }

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
-import type { Endpoint, NewEndpoint } from '../engine/webhooks.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import type { Endpoint, NewEndpoint } from '../webhooks/endpoints.ts'
 import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, addTypes, configOf, typesIn, webhookSettings } from './flags.ts'
+import { parseLength } from './format-time.ts'
+import { endpointLines } from './format-webhook.ts'
 import { pickEndpoint } from './pick-webhook.ts'
 import { complain, print } from './terminal.ts'
-import { parseLength } from './time-words.ts'
-import { endpointLines } from './webhook-words.ts'
 import { whoAmI } from './who-am-i.ts'
 
 interface Flags {
@@ -25,21 +25,21 @@ interface Flags {
 export function addAdd(webhooks: Command): void {
   const command = webhooks
     .command('add')
-    .description('Create an endpoint. It is told what happens from here on. Its secret is shown this once.')
-    .argument('<url>', 'Where to: https, or any host of --webhook-allow.')
-    .option('--tenant <tenant>', 'Whose events it gets.', 'default')
-    .option('--secret <whsec>', 'The signing secret, as whsec_… Without it, one is made.')
-    .option('--note <text>', 'For people.')
+    .description('Create an endpoint. It receives events from now on. Its secret is shown only once.')
+    .argument('<url>', 'Endpoint URL: https, or any host in --webhook-allow.')
+    .option('--tenant <tenant>', 'Tenant whose events it receives.', 'default')
+    .option('--secret <whsec>', 'Signing secret (whsec_…). Default: generated.')
+    .option('--note <text>', 'Note to display with the endpoint.')
     .action((url: string, flags: Flags) => add(url, flags))
-  addTypes(addHeader(command), 'Which events, those that end a job if not given:')
+  addTypes(addHeader(command), 'Event types to send (default: those that end a job):')
   addSettings(addJson(command), [...webhookSettings, 'webhookEndpoints'])
   addExamples(command, [
-    ['holdfast webhooks add https://example.com/hooks', 'the end of each job'],
+    ['holdfast webhooks add https://example.com/hooks', 'when a job ends'],
     [
       'holdfast webhooks add https://example.com/hooks --types "job.*" --tenant acme',
-      'all that happens to jobs of acme',
+      'all job events of the tenant acme',
     ],
-    ['holdfast webhooks add https://example.com/hooks --header x-api-key:123', 'with a header of yours'],
+    ['holdfast webhooks add https://example.com/hooks --header x-api-key:123', 'with a custom header'],
   ])
 }
 
@@ -47,17 +47,17 @@ export function addAdd(webhooks: Command): void {
 export function addUpdate(webhooks: Command): void {
   const command = webhooks
     .command('update')
-    .description('Change an endpoint. What is not given stays as it is.')
-    .argument('<id>', 'The id of an endpoint, or its last 8 letters.')
-    .option('--to <url>', 'Where to.')
-    .option('--note <text>', 'For people.')
-    .option('--no-headers', 'No headers of its own any more.')
+    .description('Change an endpoint. Options you omit stay unchanged.')
+    .argument('<id>', 'Endpoint id, or its last 8 characters.')
+    .option('--to <url>', 'New URL.')
+    .option('--note <text>', 'Note to display with the endpoint.')
+    .option('--no-headers', 'Remove all custom headers.')
     .action((id: string, flags: Flags) => update(id, flags))
-  addTypes(addHeader(command), 'Which events:')
+  addTypes(addHeader(command), 'Event types to send:')
   addSettings(addJson(command), webhookSettings)
   addExamples(command, [
-    ['holdfast webhooks update 099a8057 --to https://example.com/new', 'another address'],
-    ['holdfast webhooks update 099a8057 --types job.failed', 'other events'],
+    ['holdfast webhooks update 099a8057 --to https://example.com/new', 'a new URL'],
+    ['holdfast webhooks update 099a8057 --types job.failed', 'other event types'],
   ])
 }
 
@@ -65,21 +65,23 @@ export function addUpdate(webhooks: Command): void {
 export function addRotate(webhooks: Command): void {
   const command = webhooks
     .command('rotate')
-    .description('Give an endpoint another secret, which is shown this once. For a while, both sign what is sent.')
-    .argument('<id>', 'The id of an endpoint, or its last 8 letters.')
-    .option('--grace <time>', 'How long both sign: 30m, 12h, 2d. A day if not given.')
-    .option('--secret <whsec>', 'The signing secret, as whsec_… Without it, one is made.')
+    .description(
+      'Rotate the signing secret. The new secret is shown only once. Both secrets sign deliveries during the grace period.',
+    )
+    .argument('<id>', 'Endpoint id, or its last 8 characters.')
+    .option('--grace <time>', 'Grace period: 30m, 12h, 2d. Default: one day.')
+    .option('--secret <whsec>', 'Signing secret (whsec_…). Default: generated.')
     .action((id: string, flags: Flags) => rotate(id, flags))
   addSettings(addJson(command), webhookSettings)
   addExamples(command, [
-    ['holdfast webhooks rotate 099a8057', 'both are good for a day'],
-    ['holdfast webhooks rotate 099a8057 --grace 0', 'the old one is bad at once'],
+    ['holdfast webhooks rotate 099a8057', 'both secrets are valid for a day'],
+    ['holdfast webhooks rotate 099a8057 --grace 0', 'the old secret stops working immediately'],
   ])
 }
 
 function addHeader(command: Command): Command {
   const collect = (word: string, all: string[] = []) => [...all, word]
-  return command.option('--header <name:value>', 'Sent with every delivery; may be given several times.', collect)
+  return command.option('--header <name:value>', 'Header to send with every delivery; repeatable.', collect)
 }
 
 async function add(url: string, flags: Flags): Promise<void> {
@@ -103,7 +105,10 @@ async function update(word: string, flags: Flags): Promise<void> {
     ...(note !== undefined && { note }),
   }
   if (Object.keys(change).length === 0)
-    throw new HoldfastError('option_invalid', 'Say what to change: --to, --types, --header, --no-headers or --note.')
+    throw new HoldfastError(
+      'option_invalid',
+      'Nothing to change: pass --to, --types, --header, --no-headers or --note.',
+    )
   const endpoint = await withClient(configOf({ ...flags }), async (hf) =>
     hf.webhooks.update(await pickEndpoint(hf, word), change, { by: whoAmI() }),
   )
@@ -123,7 +128,7 @@ async function rotate(word: string, flags: Flags): Promise<void> {
   tell(flags, endpoint)
 }
 
-/** What both a new endpoint and a change can say. */
+/** The fields that both a new endpoint and a change can set. */
 function changeOf({ types, header }: Flags): Pick<NewEndpoint, 'types' | 'headers'> {
   return {
     ...typesIn({ ...(types !== undefined && { types }) }),
@@ -135,11 +140,8 @@ function headersIn(words: readonly string[]): Record<string, string> {
   const pairs = words.map((word) => {
     const [, name, value] = /^([^:]+):(.*)$/s.exec(word) ?? []
     if (name !== undefined && value !== undefined) return [name.trim(), value.trim()] as const
-    // it may be a credential, so it is not repeated
-    throw new HoldfastError(
-      'option_invalid',
-      '--header takes a name and a value with a colon between, as x-api-key:123.',
-    )
+    // not repeated, because it may be a credential
+    throw new HoldfastError('option_invalid', '--header takes name:value, such as x-api-key:123.')
   })
   return Object.fromEntries(pairs)
 }
@@ -147,5 +149,5 @@ function headersIn(words: readonly string[]): Record<string, string> {
 function tell({ json }: Flags, endpoint: Endpoint & { secret?: string }): void {
   for (const line of json ? [JSON.stringify({ endpoint }, null, 2)] : endpointLines(endpoint)) print(line)
   if (!json && endpoint.secret !== undefined)
-    complain('The secret is shown this once and never again: the receiver needs it to verify what it gets.')
+    complain('Save the secret now; it is shown only once. The receiver needs it to verify signatures.')
 }

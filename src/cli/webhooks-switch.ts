@@ -16,26 +16,26 @@ interface Flags {
 export function addEnable(webhooks: Command): void {
   const command = webhooks
     .command('enable')
-    .description('Switch an endpoint on again. What was missed is a dead letter, and can be replayed.')
-    .argument('<id>', 'The id of an endpoint, or its last 8 letters.')
+    .description('Enable an endpoint. Events it missed are dead letters and can be replayed.')
+    .argument('<id>', 'Endpoint id, or its last 8 characters.')
     .action((word: string, flags: Flags) =>
       change(configOf({ ...flags }), word, flags, {
         done: 'on',
         act: (hf, id) => hf.webhooks.enable(id, { by: whoAmI() }),
-        hint: (id) => `What it missed: holdfast webhooks replay --all --endpoint ${id}`,
+        hint: (id) => `To replay what it missed: holdfast webhooks replay --all --endpoint ${id}`,
       }),
     )
   addSettings(addJson(command), clientSettings)
-  addExamples(command, [['holdfast webhooks enable 099a8057', 'after its receiver was mended']])
+  addExamples(command, [['holdfast webhooks enable 099a8057', 'after its receiver was fixed']])
 }
 
 /** Adds `holdfast webhooks disable <id>`. */
 export function addDisable(webhooks: Command): void {
   const command = webhooks
     .command('disable')
-    .description('Switch an endpoint off: what waits for it, and what comes, becomes dead letters.')
-    .argument('<id>', 'The id of an endpoint, or its last 8 letters.')
-    .option('--why <text>', 'Why, for whoever looks at it later.')
+    .description('Disable an endpoint. Its pending deliveries and new events become dead letters.')
+    .argument('<id>', 'Endpoint id, or its last 8 characters.')
+    .option('--why <text>', 'Reason, shown with the endpoint.')
     .action((word: string, flags: Flags) =>
       change(configOf({ ...flags }), word, flags, {
         done: 'off',
@@ -44,15 +44,15 @@ export function addDisable(webhooks: Command): void {
       }),
     )
   addSettings(addJson(command), clientSettings)
-  addExamples(command, [['holdfast webhooks disable 099a8057 --why "moves house"', 'until it is enabled']])
+  addExamples(command, [['holdfast webhooks disable 099a8057 --why "receiver is moving"', 'until you enable it again']])
 }
 
 /** Adds `holdfast webhooks remove <id>`. */
 export function addRemove(webhooks: Command): void {
   const command = webhooks
     .command('remove')
-    .description('Remove an endpoint. What was sent to it stays listed until it is old.')
-    .argument('<id>', 'The id of an endpoint, or its last 8 letters.')
+    .description('Remove an endpoint. Its deliveries stay listed until their retention time ends.')
+    .argument('<id>', 'Endpoint id, or its last 8 characters.')
     .action((word: string, flags: Flags) =>
       change(configOf({ ...flags }), word, flags, {
         done: 'removed',
@@ -60,7 +60,7 @@ export function addRemove(webhooks: Command): void {
       }),
     )
   addSettings(addJson(command), clientSettings)
-  addExamples(command, [['holdfast webhooks remove 01890a5d-ac96-774b-bcce-b302099a8057', 'for good']])
+  addExamples(command, [['holdfast webhooks remove 01890a5d-ac96-774b-bcce-b302099a8057', 'cannot be undone']])
 }
 
 interface Change {

@@ -2,20 +2,20 @@ import type { Command } from 'commander'
 import type { PostResult } from '../webhooks/post.ts'
 import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, configOf, webhookSettings } from './flags.ts'
+import { formatDuration } from './format-time.ts'
 import { pickEndpoint } from './pick-webhook.ts'
 import { complain, oneLine, paint, print } from './terminal.ts'
-import { lengthWords } from './time-words.ts'
 import { whoAmI } from './who-am-i.ts'
 
 /** Adds `holdfast webhooks test <id>`. */
 export function addTest(webhooks: Command): void {
   const command = webhooks
     .command('test')
-    .description('Send a signed sample to an endpoint, once, and say what came of it. Code 1 if it did not arrive.')
-    .argument('<id>', 'The id of an endpoint, or its last 8 letters.')
+    .description('Send a signed test event to an endpoint and report the result. Exits with code 1 if delivery fails.')
+    .argument('<id>', 'Endpoint id, or its last 8 characters.')
     .action((id: string, flags: { json?: true }) => test(id, flags))
   addSettings(addJson(command), [...webhookSettings, 'webhookTimeoutMs', 'webhookLookupMs', 'webhookNameServers'])
-  addExamples(command, [['holdfast webhooks test 099a8057', 'whether its receiver takes what is sent']])
+  addExamples(command, [['holdfast webhooks test 099a8057', 'check that its receiver accepts deliveries']])
 }
 
 async function test(word: string, flags: { json?: true }): Promise<void> {
@@ -24,17 +24,17 @@ async function test(word: string, flags: { json?: true }): Promise<void> {
   )
   if (result.kind !== 'delivered') process.exitCode = 1
   if (flags.json) return print(JSON.stringify(result, null, 2))
-  if (result.kind !== 'delivered') return tellTrouble(result)
-  print(`${paint('green', 'arrived')}: the receiver answered ${result.status} in ${lengthWords(result.ms)}.`)
+  if (result.kind !== 'delivered') return logError(result)
+  print(`${paint('green', 'delivered')}: the receiver answered ${result.status} in ${formatDuration(result.ms)}.`)
 }
 
-function tellTrouble(result: Exclude<PostResult, { kind: 'delivered' }>): void {
-  const took = lengthWords(result.ms)
-  complain(`${paint('red', 'did not arrive', process.stderr)} (${took}): ${oneLine(result.reason)}`)
-  if (result.excerpt) complain(`It said: ${oneLine(result.excerpt)}`)
+function logError(result: Exclude<PostResult, { kind: 'delivered' }>): void {
+  const took = formatDuration(result.ms)
+  complain(`${paint('red', 'not delivered', process.stderr)} (${took}): ${oneLine(result.reason)}`)
+  if (result.excerpt) complain(`Response: ${oneLine(result.excerpt)}`)
   complain(
     result.kind === 'retry'
-      ? 'A delivery would be tried again later.'
-      : 'A delivery would not be tried again: it would become a dead letter.',
+      ? 'A real delivery would be retried later.'
+      : 'A real delivery would not be retried: it would become a dead letter.',
   )
 }

@@ -23,13 +23,11 @@ const commands = [
 
 /** Adds `holdfast webhooks` with its commands. */
 export function addWebhooks(program: Command): void {
-  const webhooks = program
-    .command('webhooks')
-    .description('Webhooks: endpoints that are told what happens, and what was sent to them.')
+  const webhooks = program.command('webhooks').description('Manage webhook endpoints and their deliveries.')
   for (const add of commands) add(webhooks)
   addExamples(webhooks, [
-    ['holdfast webhooks add https://example.com/hooks --types "job.*"', 'tell somebody'],
-    ['holdfast webhooks deliveries --state dead', 'what did not arrive'],
-    ['holdfast webhooks replay --all', 'and all of it once more'],
+    ['holdfast webhooks add https://example.com/hooks --types "job.*"', 'create an endpoint'],
+    ['holdfast webhooks deliveries --state dead', 'failed deliveries'],
+    ['holdfast webhooks replay --all', 'resend all failed deliveries'],
   ])
 }

@@ -1,10 +1,10 @@
 import { hostname, userInfo } from 'node:os'
 
-/** Who gives a command, for the record: the user of this machine. */
+/** The user of this machine, for records of who did something. */
 export function whoAmI(): string {
   try {
     return `${userInfo().username}@${hostname()}`
   } catch {
-    return hostname() // a user without a name, as containers have them
+    return hostname() // in a container, a user may have no name
   }
 }

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
-import type { Mended, Why } from '../engine/why.ts'
+import type { Repaired, Why } from '../engine/why.ts'
 import { withClient } from './client.ts'
 import { addExamples, addJson, addSettings, clientSettings, configOf } from './flags.ts'
-import { looks } from './job-words.ts'
+import { looks } from './format-job.ts'
+import { formatClock, formatDuration } from './format-time.ts'
+import { sourceTable } from './format-why.ts'
 import { pickJob, shortId } from './pick-job.ts'
 import { oneLine, paint, print } from './terminal.ts'
-import { clockWords, lengthWords } from './time-words.ts'
 import { whoAmI } from './who-am-i.ts'
-import { sourceTable } from './why-words.ts'
 
 interface WhyFlags {
   fix?: true
@@ -20,11 +20,11 @@ export function addWhy(program: Command): void {
   const command = program
     .command('why')
     .description(
-      'Say why a job is where it is: what every source says, where they disagree, what happens next, and what would help.',
+      'Explain the state of a job: the facts from every source, contradictions, what happens next, and a possible repair.',
     )
-    .argument('<id>', 'The id of a job, or its last 8 letters.')
-    .option('--fix', 'Make the repair that it names, if it is still right.')
-    .option('--dry-run', 'Say what --fix would do, and change nothing.')
+    .argument('<id>', 'Job id, or its last 8 characters.')
+    .option('--fix', 'Apply the suggested repair, if it still applies.')
+    .option('--dry-run', 'Show what --fix would do, without changing anything.')
     .action((word: string, flags: WhyFlags) => sayWhy(word, flags))
   addSettings(addJson(command), clientSettings)
   addExamples(command, [
@@ -35,26 +35,26 @@ export function addWhy(program: Command): void {
 }
 
 async function sayWhy(word: string, flags: WhyFlags): Promise<void> {
-  const isMending = flags.fix === true || flags.dryRun === true
-  const { why, mended } = await withClient(configOf({ ...flags }), async (hf) => {
+  const isRepairing = flags.fix === true || flags.dryRun === true
+  const { why, repaired } = await withClient(configOf({ ...flags }), async (hf) => {
     const id = await pickJob(hf, word)
-    if (!isMending) return { why: await hf.why(id), mended: null }
-    const done = await hf.mend(id, { by: whoAmI(), dryRun: flags.dryRun === true })
-    return { why: done.why, mended: done }
+    if (!isRepairing) return { why: await hf.why(id), repaired: null }
+    const done = await hf.repair(id, { by: whoAmI(), dryRun: flags.dryRun === true })
+    return { why: done.why, repaired: done }
   })
-  if (flags.json) return print(JSON.stringify(mended ?? why, null, 2))
-  print(linesOf(why, mended).join('\n'))
+  if (flags.json) return print(JSON.stringify(repaired ?? why, null, 2))
+  print(linesOf(why, repaired).join('\n'))
 }
 
-function linesOf(why: Why, mended: Mended | null): string[] {
+function linesOf(why: Why, repaired: Repaired | null): string[] {
   return [
-    ...(mended ? [fact('repair', paint(mended.isApplied ? 'green' : 'yellow', mended.sentence)), ''] : []),
+    ...(repaired ? [fact('repair', paint(repaired.isApplied ? 'green' : 'yellow', repaired.sentence)), ''] : []),
     ...headLines(why),
     ...why.disagreements.map((one) => fact('but', paint('yellow', oneLine(one)))),
     '',
     ...sourceTable(why.facts),
     ...snapshotLines(why),
-    ...(mended ? [] : repairLines(why)),
+    ...(repaired ? [] : repairLines(why)),
   ]
 }
 
@@ -69,22 +69,22 @@ function headLines(why: Why): string[] {
     fact('job', `${why.id}, ${paint('dim', why.verdict.code)}`),
   ]
   if (why.orphan) lines.push(fact('orphan', why.orphan))
-  lines.push(fact('next', why.next ? `${oneLine(why.next.what)}${byWords(why)}` : 'nothing: it is final'))
+  lines.push(fact('next', why.next ? `${oneLine(why.next.what)}${formatBy(why)}` : 'nothing: the state is final'))
   return lines
 }
 
-function byWords({ next, at }: Why): string {
+function formatBy({ next, at }: Why): string {
   if (!next?.byAt) return ''
-  return `, by ${clockWords(next.byAt)} at the latest (in ${lengthWords(next.byAt.getTime() - at.getTime())})`
+  return `, by ${formatClock(next.byAt)} at the latest (in ${formatDuration(next.byAt.getTime() - at.getTime())})`
 }
 
 function snapshotLines({ snapshots }: Why): string[] {
   if (snapshots.length === 0) return []
   const lines = snapshots.map(
     ({ at, attempt, event, verdict }) =>
-      `  ${at.toISOString()}  ${event.replace(/^job\./, '')} at attempt ${attempt}; right before: ${oneLine(verdict?.sentence ?? 'its facts could not be read')}`,
+      `  ${at.toISOString()}  ${event.replace(/^job\./, '')} at attempt ${attempt}; just before: ${oneLine(verdict?.sentence ?? 'facts unavailable')}`,
   )
-  return ['', paint('bold', 'when attempts ended badly'), ...lines]
+  return ['', paint('bold', 'failed and lost attempts'), ...lines]
 }
 
 function repairLines({ repair, id }: Why): string[] {

@@ -5,7 +5,7 @@ import type { Holdfast } from '../engine/engine.ts'
 import type { Working } from '../engine/work.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { within } from '../service/service.ts'
-import { type ChildLife, type ChildNews, wornOutCode } from './child.ts'
+import { type ChildLife, type ChildMessage, wornOutCode } from './child.ts'
 import { codeOf } from './failure.ts'
 import { loadJobs } from './load-jobs.ts'
 import { loadOwners } from './load-owners.ts'
@@ -13,29 +13,29 @@ import { loadOwners } from './load-owners.ts'
 /** The environment variable that carries the name of a worker's supervisor. */
 export const supervisorVariable = 'HOLDFAST_SUPERVISOR'
 
-/** Adds the hidden command that runs one worker process under a supervisor. Its settings come by environment. */
+/** Adds the hidden command that runs one worker process under a supervisor. Its settings come from the environment. */
 export function addWorkChild(program: Command): void {
   program
     .command('work-child', { hidden: true })
     .argument('<module>')
-    .option('--database-ends-too', 'Whether the database ends with the supervisor, so that nothing can be given back.')
+    .option('--database-ends-too', 'Whether the database stops with the supervisor, so that no job can be released.')
     .action((module: string, flags: { databaseEndsToo?: true }) => workUnderSupervisor(module, flags))
 }
 
 async function workUnderSupervisor(module: string, flags: { databaseEndsToo?: true }): Promise<void> {
   if (!process.send)
-    throw new HoldfastError('option_invalid', 'This command is for supervisors; use `holdfast work <module>`.')
+    throw new HoldfastError('option_invalid', 'This command is internal; use `holdfast work <module>`.')
   const ending = new AbortController()
   const ended = new Promise<void>((resolve) => ending.signal.addEventListener('abort', () => resolve()))
-  // Ctrl-C reaches every process of a terminal; the supervisor hears it too and asks in its own way
+  // Ctrl-C reaches every process of a terminal; the supervisor gets it too, and stops us with SIGTERM
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => ending.abort())
   process.on('disconnect', () => (flags.databaseEndsToo ? process.exit(1) : ending.abort()))
-  // whoever read our lines may be gone; that is no reason to drop jobs
+  // the reader of our output may be gone, which is no reason to drop jobs
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const life: { now: () => ChildLife } = { now: () => ({ pulses: [], isHeld: false, allowedMs: 0 }) }
-  // after a handler that blocked this thread, news of others waits behind the timer: hear it before telling
-  const telling = setInterval(() => setImmediate(() => tell({ news: 'alive', ...life.now() })), lifeMs)
+  // after a handler has blocked this thread, other messages wait behind the timer; handle them before reporting
+  const telling = setInterval(() => setImmediate(() => tell({ type: 'alive', ...life.now() })), lifeMs)
   const started = await startWork(module)
   if (!started) return clearInterval(telling)
   const { hf, working } = started
@@ -49,10 +49,10 @@ async function workUnderSupervisor(module: string, flags: { databaseEndsToo?: tr
 
 const lifeMs = 1_000
 
-// what a failed worker could not put away by then is taken back by its supervisor
+// what a failed worker could not give back by then is taken back by its supervisor
 const longestGoodbyeMs = 5_000
 
-/** Ends a process whose worker has failed, so that its supervisor replaces it. One that is worn out lets its other handlers finish first. */
+/** Ends a process whose worker has failed, so that its supervisor replaces it. If handlers are unresponsive, the others may finish first. */
 async function leave(hf: Holdfast, { code }: HoldfastError): Promise<never> {
   const isWornOut = code === 'handlers_unresponsive'
   await within(
@@ -74,19 +74,19 @@ async function startWork(module: string): Promise<Started | undefined> {
     const owners = await loadOwners(readConfig({}), module)
     hf = await connect({ jobs, owners, supervisor: process.env[supervisorVariable] ?? '' })
     const working = await hf.work()
-    await tell({ news: 'ready', session: working.sessionId() })
+    await tell({ type: 'ready', session: working.sessionId() })
     return { hf, working }
   } catch (error) {
     await hf?.close()
-    await tell({ news: 'failed', code: codeOf(error), message: messageOf(error) })
+    await tell({ type: 'failed', code: codeOf(error), message: messageOf(error) })
     process.exitCode = 1
     return undefined
   }
 }
 
-function tell(news: ChildNews): Promise<void> {
+function tell(message: ChildMessage): Promise<void> {
   return new Promise((resolve) => {
     if (!process.connected || !process.send) return resolve()
-    process.send(news, undefined, undefined, () => resolve())
+    process.send(message, undefined, undefined, () => resolve())
   })
 }

@@ -7,13 +7,13 @@ export type { ServerEvent } from './stream.ts'
 
 /** How to reach a Holdfast server. */
 export interface ClientOptions {
-  /** Where it is, such as http://127.0.0.1:7420. */
+  /** Its URL, such as http://127.0.0.1:7420. */
   url: string
   /** The API key, `hf_…`. */
   key?: string
   /** Headers for every request. */
   headers?: Record<string, string>
-  /** Another fetch than the global one. */
+  /** Used instead of the global fetch. */
   fetch?: typeof fetch
 }
 
@@ -38,7 +38,7 @@ type Body<Id extends OperationName> = operations[Id] extends { requestBody: Json
       : { body?: JsonOf<NonNullable<Maybe>> }
     : unknown
 
-/** What an operation is given: parameters of its path, its query and its headers, and its body. */
+/** The arguments of an operation: path, query and header parameters, and the body. */
 export type Given<Id extends OperationName> = Part<Parameters<Id>, 'path'> &
   Part<Parameters<Id>, 'query'> &
   Part<Parameters<Id>, 'header'> &
@@ -47,7 +47,7 @@ export type Given<Id extends OperationName> = Part<Parameters<Id>, 'path'> &
 type Good = 200 | 201 | 202 | 204 | 304
 type DataOf<Response> = Response extends { content: { 'application/json': infer D } } ? D : undefined
 
-/** What an operation answers: the status says which of its bodies it is. Everything else is thrown. */
+/** The result of an operation. Its status says which type the data has. Errors are thrown. */
 export type Answer<Id extends OperationName> = {
   [Status in keyof operations[Id]['responses'] & Good]: {
     status: Status
@@ -65,17 +65,21 @@ type Call<Id extends OperationName> =
 
 /** A client of the HTTP API: one function for each operation. */
 export type Client = { readonly [Id in Exclude<OperationName, 'streamEvents'>]: Call<Id> } & {
-  /** Events as they happen. Comes back by itself where it was cut off, until the signal fires. */
+  /** Streams events as they happen. After a disconnect it resumes where it was, until the signal fires. */
   streamEvents(given?: Given<'streamEvents'>, options?: { signal?: AbortSignal }): AsyncGenerator<ServerEvent>
 }
 
-/** An error that the server answered with. */
+/** An error response of the server. */
 export class ApiError extends Error {
+  /** The error code, such as `job_not_found`. */
   readonly code: string
+  /** The HTTP status. */
   readonly status: number
+  /** The id of the request, for the logs of the server. */
   readonly requestId: string | undefined
+  /** Further details of the error. */
   readonly details: Record<string, unknown> | undefined
-  /** After how many seconds to come again, if the server said so. */
+  /** How many seconds to wait before trying again, if the server says so. */
   readonly retryAfter: number | undefined
 
   constructor(
@@ -100,7 +104,7 @@ interface Loose {
   body?: unknown
 }
 
-/** Makes a client. It needs nothing but fetch, so it runs in Node, in a browser, and in between. */
+/** Makes a client. It needs nothing but fetch, so it also runs in browsers and edge runtimes. */
 export function createClient(options: ClientOptions): Client {
   const client: Record<string, unknown> = {}
   for (const name of Object.keys(table) as OperationName[])
@@ -123,7 +127,7 @@ async function call(options: ClientOptions, name: OperationName, given: Loose, s
   return { status: response.status, data: text === '' ? undefined : JSON.parse(text), headers: response.headers }
 }
 
-/** Sends a request; answers if it went well, and throws the problem if not. */
+/** Sends a request. Throws the problem if it fails. */
 async function send(
   options: ClientOptions,
   name: OperationName,

@@ -13,7 +13,7 @@ export const operations = {
   getFanOuts: { method: 'GET', path: '/v1/jobs/{id}/fan-outs' },
   listItems: { method: 'GET', path: '/v1/jobs/{id}/items' },
   whyJob: { method: 'GET', path: '/v1/jobs/{id}/why' },
-  mendJob: { method: 'POST', path: '/v1/jobs/{id}/mend' },
+  repairJob: { method: 'POST', path: '/v1/jobs/{id}/repair' },
   listEvents: { method: 'GET', path: '/v1/events' },
   streamEvents: { method: 'GET', path: '/v1/events/stream' },
   createWebhook: { method: 'POST', path: '/v1/webhooks' },

@@ -9,17 +9,17 @@ export interface paths {
         };
         /**
          * List jobs
-         * @description The latest first. A page may be short, even empty, although more comes: go on until `next` is null.
+         * @description Newest first. A page can be short or even empty before the end. Continue until `next` is null.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["listJobs"];
         put?: never;
         /**
          * Submit a job
-         * @description Answers once the job is stored. With `Prefer: wait=10` it answers the whole job as soon as it has ended, if it does so in time; for this the key needs the scope `read`, too.
+         * @description Responds once the job is stored. With `Prefer: wait=10`, returns the whole job if it ends within 10 seconds; this also requires the scope `read`.
          *
-         *     Needs the scope `submit`.
+         *     Requires the scope `submit`.
          */
         post: operations["submitJob"];
         delete?: never;
@@ -39,9 +39,9 @@ export interface paths {
         put?: never;
         /**
          * Submit many jobs
-         * @description Up to 5,000 jobs of any kinds: all of them are stored, or none.
+         * @description Submits up to 5,000 jobs of any kind, all or none.
          *
-         *     Needs the scope `submit`.
+         *     Requires the scope `submit`.
          */
         post: operations["submitJobs"];
         delete?: never;
@@ -59,9 +59,9 @@ export interface paths {
         };
         /**
          * Get a job
-         * @description With `Prefer: wait=10` it answers when the job has ended, or else after that time. Answers 304 to an `If-None-Match` that still fits.
+         * @description With `Prefer: wait=10`, responds when the job ends or after 10 seconds. Responds with 304 if `If-None-Match` still matches.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["getJob"];
         put?: never;
@@ -81,9 +81,9 @@ export interface paths {
         };
         /**
          * Get the result of a job
-         * @description With `Prefer: wait=10` it waits for the end. A partial result says so. While the job goes on, the answer has the outputs of the stages that are done.
+         * @description With `Prefer: wait=10`, waits up to 10 seconds for the job to end. `isPartial` marks a partial result. While the job is unfinished, returns the outputs of its completed stages.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["getResult"];
         put?: never;
@@ -105,9 +105,9 @@ export interface paths {
         put?: never;
         /**
          * Cancel a job
-         * @description Whether it waits or runs. Whether there is no such job or it has ended already is decided by the write.
+         * @description Cancels a queued, waiting or running job. Fails if the job does not exist or has already ended.
          *
-         *     Needs the scope `submit`.
+         *     Requires the scope `submit`.
          */
         post: operations["cancelJob"];
         delete?: never;
@@ -127,9 +127,9 @@ export interface paths {
         put?: never;
         /**
          * Redo a job
-         * @description Sends a failed, partial or cancelled job round again: from the stage that failed, or from the start.
+         * @description Re-runs a failed, partial or cancelled job from the stage that failed or from the start.
          *
-         *     Needs the scope `submit`.
+         *     Requires the scope `submit`.
          */
         post: operations["redoJob"];
         delete?: never;
@@ -147,9 +147,9 @@ export interface paths {
         };
         /**
          * Get the timeline of a job
-         * @description Everything that happened to it, oldest first.
+         * @description All events of the job, oldest first.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["getTimeline"];
         put?: never;
@@ -169,9 +169,9 @@ export interface paths {
         };
         /**
          * Get the fan-outs of a job
-         * @description How far each is.
+         * @description Shows the progress of each fan-out.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["getFanOuts"];
         put?: never;
@@ -191,9 +191,9 @@ export interface paths {
         };
         /**
          * List the items of a job
-         * @description Those of its fan-outs, by stage and position. Each is a job of its own, found by its id.
+         * @description Items of its fan-outs, by stage and position. Each item is itself a job with its own id.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["listItems"];
         put?: never;
@@ -212,10 +212,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Say why a job is where it is
-         * @description What every source of truth says, where they disagree, a verdict in one sentence, what happens by itself and by when, and a repair.
+         * Explain the state of a job
+         * @description Returns a one-sentence verdict, the facts from every source of truth, contradictions between them, what happens next and by when, and a possible repair.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["whyJob"];
         put?: never;
@@ -226,7 +226,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/jobs/{id}/mend": {
+    "/v1/jobs/{id}/repair": {
         parameters: {
             query?: never;
             header?: never;
@@ -236,12 +236,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make the repair of a verdict
-         * @description Through the same statements as everything else, so a repair that is no longer right does nothing. With `dryRun` it only says what it would do, like `why`; without it, the key needs the scope `operate`.
+         * Repair a job
+         * @description Applies the repair that `why` suggests. A repair uses the same guarded statements as normal operation, so an outdated repair does nothing. With `dryRun`, only returns what it would do; without it, the key needs the scope `operate`.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
-        post: operations["mendJob"];
+        post: operations["repairJob"];
         delete?: never;
         options?: never;
         head?: never;
@@ -257,9 +257,9 @@ export interface paths {
         };
         /**
          * List events
-         * @description Oldest first, from a place in the log on; without `after`, from its beginning. A page looks at a bounded number of events, those of a tenant if the key is of one, so it may be short, even empty, although more comes: go on until `next` is null.
+         * @description Oldest first, starting after `after` or from the beginning of the log. A page scans a bounded number of events (with a tenant key, only events of that tenant), so it can be short or even empty before the end. Continue until `next` is null.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["listEvents"];
         put?: never;
@@ -279,9 +279,9 @@ export interface paths {
         };
         /**
          * Stream events
-         * @description Server-sent events as they happen. A client that comes back with `Last-Event-ID`, as browsers do by themselves, misses nothing and gets nothing twice.
+         * @description Sends events as they happen (server-sent events). A client that reconnects with `Last-Event-ID`, as browsers do automatically, misses no event and gets none twice.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -301,15 +301,15 @@ export interface paths {
         };
         /**
          * List webhooks
-         * @description Needs the scope `read`.
+         * @description Requires the scope `read`.
          */
         get: operations["listWebhooks"];
         put?: never;
         /**
          * Create a webhook
-         * @description It gets what happens from here on, signed with the secret that is shown this once.
+         * @description Receives events from now on, signed with a secret that is shown only once.
          *
-         *     Needs the scope `operate`.
+         *     Requires the scope `operate`.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -327,25 +327,25 @@ export interface paths {
         };
         /**
          * Get a webhook
-         * @description Needs the scope `read`.
+         * @description Requires the scope `read`.
          */
         get: operations["getWebhook"];
         put?: never;
         post?: never;
         /**
          * Remove a webhook
-         * @description What waits for it becomes dead letters, which stay listed until they are old.
+         * @description Pending deliveries become dead letters, which stay listed until their retention time ends.
          *
-         *     Needs the scope `operate`.
+         *     Requires the scope `operate`.
          */
         delete: operations["removeWebhook"];
         options?: never;
         head?: never;
         /**
          * Change a webhook
-         * @description Only what is given is changed.
+         * @description Fields you omit stay unchanged.
          *
-         *     Needs the scope `operate`.
+         *     Requires the scope `operate`.
          */
         patch: operations["updateWebhook"];
         trace?: never;
@@ -360,10 +360,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a webhook another secret
-         * @description For the time of grace, deliveries are signed with both.
+         * Rotate the secret of a webhook
+         * @description Deliveries are signed with both secrets during the grace period.
          *
-         *     Needs the scope `operate`.
+         *     Requires the scope `operate`.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -382,8 +382,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Switch a webhook on
-         * @description Needs the scope `operate`.
+         * Enable a webhook
+         * @description Requires the scope `operate`.
          */
         post: operations["enableWebhook"];
         delete?: never;
@@ -402,10 +402,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Switch a webhook off
-         * @description What waits for it, and what comes, becomes dead letters.
+         * Disable a webhook
+         * @description Pending deliveries and new events become dead letters.
          *
-         *     Needs the scope `operate`.
+         *     Requires the scope `operate`.
          */
         post: operations["disableWebhook"];
         delete?: never;
@@ -424,10 +424,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a sample to a webhook
-         * @description Signed, at once, once; answers what came of it. Tests count as webhooks in flight.
+         * Test a webhook
+         * @description Sends one signed test event immediately and returns the result. Tests count as webhooks in flight.
          *
-         *     Needs the scope `operate`.
+         *     Requires the scope `operate`.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -445,9 +445,9 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description The latest first.
+         * @description Newest first.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["listDeliveries"];
         put?: never;
@@ -467,7 +467,7 @@ export interface paths {
         };
         /**
          * Get a delivery
-         * @description Needs the scope `read`.
+         * @description Requires the scope `read`.
          */
         get: operations["getDelivery"];
         put?: never;
@@ -488,10 +488,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a delivery once more
-         * @description Under its own id.
+         * Resend a delivery
+         * @description Keeps its id.
          *
-         *     Needs the scope `operate`.
+         *     Requires the scope `operate`.
          */
         post: operations["replayDelivery"];
         delete?: never;
@@ -510,10 +510,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send many deliveries once more
-         * @description All dead letters, or what was delivered.
+         * Resend many deliveries
+         * @description Resends dead letters; with `state: delivered`, deliveries that succeeded.
          *
-         *     Needs the scope `operate`.
+         *     Requires the scope `operate`.
          */
         post: operations["replayDeliveries"];
         delete?: never;
@@ -531,9 +531,9 @@ export interface paths {
         };
         /**
          * List queues
-         * @description With a key of a tenant, only its own jobs are counted.
+         * @description A tenant key counts only jobs of its tenant.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["listQueues"];
         put?: never;
@@ -555,9 +555,9 @@ export interface paths {
         put?: never;
         /**
          * Pause a queue
-         * @description Its jobs are no longer claimed; what runs continues. `why` shows who paused it and for what reason.
+         * @description Workers stop claiming its jobs; running jobs continue. `why` shows who paused the queue and the reason.
          *
-         *     Needs the scope `operate`, and a key for all tenants.
+         *     Requires the scope `operate` and a key for all tenants.
          */
         post: operations["pauseQueue"];
         delete?: never;
@@ -577,7 +577,7 @@ export interface paths {
         put?: never;
         /**
          * Resume a queue
-         * @description Needs the scope `operate`, and a key for all tenants.
+         * @description Requires the scope `operate` and a key for all tenants.
          */
         post: operations["resumeQueue"];
         delete?: never;
@@ -595,17 +595,17 @@ export interface paths {
         };
         /**
          * List sessions
-         * @description The worker processes that live, or with `ended` those that have ended; the latest first.
+         * @description Running worker processes or, with `ended`, those that have ended. Newest first.
          *
-         *     Needs the scope `read`, and a key for all tenants.
+         *     Requires the scope `read` and a key for all tenants.
          */
         get: operations["listSessions"];
         put?: never;
         /**
          * Open a session
-         * @description One per worker process. Its lease covers all that it claims, and it is found by no other key. With the key of a tenant, it claims only that tenant’s jobs.
+         * @description Open one session per worker process. Its lease covers all jobs that it claims. Only the key that opened the session can use it. With a tenant key, it claims only jobs of that tenant.
          *
-         *     Needs the scope `work`.
+         *     Requires the scope `work`.
          */
         post: operations["openSession"];
         delete?: never;
@@ -623,9 +623,9 @@ export interface paths {
         };
         /**
          * Get the state of recovery
-         * @description Who leads, within what bound lost jobs move again, what was revived lately, and which late writes were refused.
+         * @description Shows the leader, the recovery bound, recently revived jobs, and late writes that were refused.
          *
-         *     Needs the scope `read`, and a key for all tenants.
+         *     Requires the scope `read` and a key for all tenants.
          */
         get: operations["getRecovery"];
         put?: never;
@@ -645,9 +645,9 @@ export interface paths {
         };
         /**
          * List kinds
-         * @description Those that workers have registered, and that can be submitted: first those for all tenants, then by tenant and name. A key of a tenant sees those of no other.
+         * @description Kinds that workers have registered and that you can submit: kinds for all tenants first, then by tenant and name. A tenant key does not see kinds of other tenants.
          *
-         *     Needs the scope `read`.
+         *     Requires the scope `read`.
          */
         get: operations["listKinds"];
         put?: never;
@@ -669,9 +669,9 @@ export interface paths {
         put?: never;
         /**
          * Claim jobs
-         * @description Answers as soon as there is one, or with none when the time is over.
+         * @description Responds as soon as a job is available, or with an empty list after `waitMs`.
          *
-         *     Needs the scope `work`.
+         *     Requires the scope `work`.
          */
         post: operations["claimJobs"];
         delete?: never;
@@ -691,9 +691,9 @@ export interface paths {
         put?: never;
         /**
          * Renew the lease
-         * @description With everything that the worker holds. What it has lost is answered, and must be aborted; what it does not know of is given back.
+         * @description Send all attempts that the worker holds. Abort the attempts returned in `lost`. Attempts that you leave out are released.
          *
-         *     Needs the scope `work`.
+         *     Requires the scope `work`.
          */
         post: operations["beatSession"];
         delete?: never;
@@ -713,9 +713,9 @@ export interface paths {
         put?: never;
         /**
          * Report progress
-         * @description How far attempts are, and lines for their timelines.
+         * @description Reports the progress of attempts and adds log lines to their timelines.
          *
-         *     Needs the scope `work`.
+         *     Requires the scope `work`.
          */
         post: operations["reportProgress"];
         delete?: never;
@@ -735,9 +735,9 @@ export interface paths {
         put?: never;
         /**
          * Settle attempts
-         * @description How they ended; what follows from that, the server decides by the rules of the kind. May be sent again if the answer was lost.
+         * @description Reports how attempts ended. The server decides what happens next by the rules of the kind. Safe to send again if the response was lost.
          *
-         *     Needs the scope `work`.
+         *     Requires the scope `work`.
          */
         post: operations["settleAttempts"];
         delete?: never;
@@ -756,10 +756,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give attempts back
-         * @description Unharmed: it costs no retry.
+         * Release attempts
+         * @description Returns attempts to the queue without using up a retry.
          *
-         *     Needs the scope `work`.
+         *     Requires the scope `work`.
          */
         post: operations["releaseAttempts"];
         delete?: never;
@@ -780,9 +780,9 @@ export interface paths {
         post?: never;
         /**
          * Close a session
-         * @description Gives back whatever it still holds.
+         * @description Releases all attempts that it still holds.
          *
-         *     Needs the scope `work`.
+         *     Requires the scope `work`.
          */
         delete: operations["closeSession"];
         options?: never;
@@ -798,8 +798,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List groups of readers
-         * @description Needs the scope `read`, and a key for all tenants.
+         * List event groups
+         * @description Requires the scope `read` and a key for all tenants.
          */
         get: operations["listGroups"];
         put?: never;
@@ -819,9 +819,9 @@ export interface paths {
         };
         /**
          * List the parked events of a group
-         * @description Those that it could not handle. The `id` of the last event of a page is the `after` of the next.
+         * @description Events that the group failed to handle. For the next page, pass the `id` of the last event as `after`.
          *
-         *     Needs the scope `read`, and a key for all tenants.
+         *     Requires the scope `read` and a key for all tenants.
          */
         get: operations["listParked"];
         put?: never;
@@ -842,10 +842,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have a group handle events once more
-         * @description Parked ones, or everything from a place in the log on.
+         * Replay events to a group
+         * @description Replays parked events, or everything from a position in the log.
          *
-         *     Needs the scope `operate`, and a key for all tenants.
+         *     Requires the scope `operate` and a key for all tenants.
          */
         post: operations["replayGroup"];
         delete?: never;
@@ -865,10 +865,10 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Forget a group
-         * @description The log is kept for it no more.
+         * Delete a group
+         * @description The log is no longer retained for this group.
          *
-         *     Needs the scope `operate`, and a key for all tenants.
+         *     Requires the scope `operate` and a key for all tenants.
          */
         delete: operations["forgetGroup"];
         options?: never;
@@ -885,17 +885,17 @@ export interface paths {
         };
         /**
          * List API keys
-         * @description The latest first, without their texts.
+         * @description Newest first, without secrets.
          *
-         *     Needs the scope `admin`.
+         *     Requires the scope `admin`.
          */
         get: operations["listKeys"];
         put?: never;
         /**
          * Create an API key
-         * @description The new key can do no more than the one that makes it, and expires no later: without `expiresMs`, together with it.
+         * @description The new key cannot have more access than the key that creates it or expire later. Without `expiresMs`, both expire together.
          *
-         *     Needs the scope `admin`.
+         *     Requires the scope `admin`.
          */
         post: operations["createKey"];
         delete?: never;
@@ -916,9 +916,9 @@ export interface paths {
         post?: never;
         /**
          * Revoke an API key
-         * @description Every server refuses it within two seconds.
+         * @description Every server rejects it within two seconds.
          *
-         *     Needs the scope `admin`.
+         *     Requires the scope `admin`.
          */
         delete: operations["revokeKey"];
         options?: never;
@@ -928,6 +928,7 @@ export interface paths {
     };
 }
 export type webhooks = Record<string, never>;
+/** The schemas of the HTTP API, by name. */
 export interface components {
     schemas: {
         Job: {
@@ -940,12 +941,12 @@ export interface components {
             queue: string;
             tenant: string;
             state: components["schemas"]["State"];
-            /** @description The number of the stage that it stands at, from 0. */
+            /** @description Index of the current stage, from 0. */
             stage: number;
             attempt: number;
-            /** @description How often the present stage has failed. */
+            /** @description Failed attempts of the current stage. */
             failures: number;
-            /** @description How many workers the present stage has lost. */
+            /** @description Workers lost in the current stage. */
             crashes: number;
             priority: number;
             /**
@@ -969,7 +970,7 @@ export interface components {
              */
             finishedAt: string | null;
             error: components["schemas"]["JobError"];
-            /** @description Any JSON. */
+            /** @description Any JSON value. */
             input?: unknown;
             meta: {
                 [key: string]: unknown;
@@ -978,7 +979,7 @@ export interface components {
                 name: string;
                 optional: boolean;
             }[];
-            /** @description What its stages have returned so far, by stage. */
+            /** @description Outputs of completed stages, by stage name. */
             outputs: {
                 [key: string]: unknown;
             };
@@ -1009,7 +1010,7 @@ export interface components {
         };
         Problem: {
             /**
-             * @description A URN made of the code.
+             * @description A URN that contains the code.
              * @example urn:holdfast:error:job_not_found
              */
             type: string;
@@ -1017,43 +1018,43 @@ export interface components {
             title: string;
             status: number;
             /**
-             * @description Stable; see the list of error codes.
+             * @description Stable error code; see the list of error codes.
              * @enum {string}
              */
-            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "too_many_endpoints" | "webhooks_busy" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "kinds_exhausted" | "sessions_exhausted" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "key_exceeds_maker" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "pipeline_too_long" | "connections_exhausted" | "internal" | "not_running";
-            /** @description What happened this time, and what to do. */
+            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "job_gone" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "too_many_endpoints" | "webhooks_busy" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "kinds_exhausted" | "sessions_exhausted" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_unreleased" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "key_exceeds_maker" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "pipeline_too_long" | "connections_exhausted" | "internal" | "not_running";
+            /** @description What happened, and what to do. */
             detail: string;
-            /** @description The X-Request-Id of this request, for whoever reads the logs. */
+            /** @description The X-Request-Id of this request, to find it in the logs. */
             requestId: string;
-            /** @description More, by code: `issues` of a request that does not fit, for one. */
+            /** @description More details, depending on the code, such as `issues` for an invalid request. */
             details?: {
                 [key: string]: unknown;
             };
         };
         NewJob: {
             kind: string;
-            /** @description Any JSON. */
+            /** @description Any JSON value. */
             input?: unknown;
-            /** @description The same key and input give the same job, however often it is submitted. */
+            /** @description Idempotency key: the same key and input always return the same job. */
             key?: string;
-            /** @description Only with a key for all tenants; a key of a tenant means its own. */
+            /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
             tenant?: string;
             /**
              * Format: date-time
-             * @description Not before this time.
+             * @description Run no earlier than this time.
              * @example 2026-01-31T12:00:00.000Z
              */
             runAt?: string;
             delayMs?: number;
             /** @description 1 (first) to 4 (last). */
             priority?: number;
-            /** @description Anything small that should travel with the job. */
+            /** @description Small custom data, stored with the job. */
             meta?: {
                 [key: string]: unknown;
             };
             webhook?: {
                 url: string;
-                /** @description The signing secret, `whsec_…`. */
+                /** @description Signing secret (`whsec_…`). */
                 secret: string;
                 types?: string[];
                 headers?: {
@@ -1066,7 +1067,7 @@ export interface components {
         };
         JobPage: {
             jobs: components["schemas"]["JobSummary"][];
-            /** @description The `cursor` of the next page; null if this was the last. */
+            /** @description The `cursor` of the next page; null on the last page. */
             next: string | null;
         };
         JobSummary: {
@@ -1079,12 +1080,12 @@ export interface components {
             queue: string;
             tenant: string;
             state: components["schemas"]["State"];
-            /** @description The number of the stage that it stands at, from 0. */
+            /** @description Index of the current stage, from 0. */
             stage: number;
             attempt: number;
-            /** @description How often the present stage has failed. */
+            /** @description Failed attempts of the current stage. */
             failures: number;
-            /** @description How many workers the present stage has lost. */
+            /** @description Workers lost in the current stage. */
             crashes: number;
             priority: number;
             /**
@@ -1117,9 +1118,9 @@ export interface components {
             id: string;
             /** @enum {string} */
             state: "succeeded" | "partial";
-            /** @description Whether something is missing: an optional stage failed, or some items did. */
+            /** @description Whether the result is incomplete: an optional stage or some items failed. */
             isPartial: boolean;
-            /** @description What the last stage returned; null if it failed. */
+            /** @description Output of the last stage; null if it failed. */
             output?: unknown;
             outputs: {
                 [key: string]: unknown;
@@ -1143,7 +1144,7 @@ export interface components {
                 note: string | null;
                 at: string;
             } | null;
-            /** @description What its stages have returned so far, by stage. */
+            /** @description Outputs of completed stages, by stage name. */
             outputs: {
                 [key: string]: unknown;
             };
@@ -1153,7 +1154,7 @@ export interface components {
             state: components["schemas"]["State"];
         };
         TimelineEvent: {
-            /** @description Its place in the log: pass it on as `after`, or as Last-Event-ID. */
+            /** @description Position in the log. Pass it as `after` or as Last-Event-ID. */
             id: string;
             /**
              * Format: date-time
@@ -1164,12 +1165,12 @@ export interface components {
             type: string;
             attempt: number;
             stage: number;
-            /** @description Any JSON. */
+            /** @description Any JSON value. */
             data?: unknown;
         };
         FanOut: {
             stage: number;
-            /** @description Null until all items are there. */
+            /** @description Null until all items have been added. */
             total: number | null;
             succeeded: number;
             failed: number;
@@ -1215,9 +1216,9 @@ export interface components {
                 code: string;
                 sentence: string;
             };
-            /** @description The class of orphan that it is, if it is one. */
+            /** @description Orphan class of the job, if it is an orphan. */
             orphan: string | null;
-            /** @description What will happen by itself, and by when. */
+            /** @description What happens next without intervention, and by when. */
             next: {
                 what: string;
                 /**
@@ -1226,9 +1227,9 @@ export interface components {
                  */
                 byAt: string | null;
             } | null;
-            /** @description Where the sources contradict each other. */
+            /** @description Contradictions between the sources. */
             disagreements: string[];
-            /** @description What every source of truth says. */
+            /** @description Facts from every source of truth. */
             facts: {
                 [key: string]: unknown;
             };
@@ -1236,7 +1237,7 @@ export interface components {
                 name: string;
                 sentence: string;
             } | null;
-            /** @description What was to be said when attempts of it failed or lost their workers. */
+            /** @description Verdicts recorded when attempts failed or lost their workers. */
             snapshots: {
                 /**
                  * Format: date-time
@@ -1258,7 +1259,7 @@ export interface components {
             why: components["schemas"]["Why"];
         };
         Event: {
-            /** @description Its place in the log: pass it on as `after`, or as Last-Event-ID. */
+            /** @description Position in the log. Pass it as `after` or as Last-Event-ID. */
             id: string;
             /**
              * Format: date-time
@@ -1269,14 +1270,14 @@ export interface components {
             type: string;
             attempt: number;
             stage: number;
-            /** @description Any JSON. */
+            /** @description Any JSON value. */
             data?: unknown;
             job: string | null;
             kind: string | null;
             tenant: string;
-            /** @description What the job became by it. */
+            /** @description State of the job after the event. */
             state: string | null;
-            /** @description If it is about an item of a fan-out: whose, its key, and its place among the items. */
+            /** @description For an event of a fan-out item: its parent, key and position. */
             item: {
                 parent: string | null;
                 key: string;
@@ -1284,7 +1285,7 @@ export interface components {
             } | null;
         };
         WebhookWithSecret: components["schemas"]["Webhook"] & {
-            /** @description Shown this once. */
+            /** @description Shown only once. */
             secret: string;
         };
         Webhook: {
@@ -1297,7 +1298,7 @@ export interface components {
             url: string;
             types: string[];
             items: boolean;
-            /** @description The headers that are sent along; what they hold is not shown. */
+            /** @description Names of the custom headers. Their values are not shown. */
             headerNames: string[];
             note: string | null;
             /**
@@ -1338,7 +1339,7 @@ export interface components {
             type: string;
             tenant: string;
             job: string | null;
-            /** @description Null for the webhook of a job. */
+            /** @description Null for a webhook that was set on a single job. */
             endpoint: string | null;
             /** @enum {string} */
             state: "pending" | "delivered" | "dead";
@@ -1369,7 +1370,7 @@ export interface components {
             endedAt: string | null;
         };
         DeliveryWithBody: components["schemas"]["Delivery"] & {
-            /** @description Exactly what is sent. */
+            /** @description The exact request body. */
             body: string;
         };
         Queue: {
@@ -1382,14 +1383,14 @@ export interface components {
             pausedAt: string | null;
             pausedBy: string | null;
             pauseReason: string | null;
-            /** @description Jobs that could run this moment. */
+            /** @description Jobs that are ready to run. */
             queued: number;
             scheduled: number;
             running: number;
             waiting: number;
             oldestDueMs: number | null;
             workers: number;
-            /** @description Whether there were too many to count: the numbers are then the least that there are. */
+            /** @description Whether there were too many jobs to count. The numbers are then lower bounds. */
             isCapped: boolean;
         };
         Session: {
@@ -1419,19 +1420,19 @@ export interface components {
              */
             endedAt: string | null;
             endedBy: string | null;
-            /** @description The signal or code with which its process ended, if a supervisor saw it. */
+            /** @description Signal or exit code of the process, if a supervisor observed it. */
             exit: string | null;
             kinds: string[];
             queues: string[];
             concurrency: number;
             running: number;
-            /** @description Whether it claims jobs; not so while it drains. */
+            /** @description Whether it claims jobs. False while it drains. */
             isClaiming: boolean;
-            /** @description Handlers that took a place at its last heartbeat. */
+            /** @description Concurrency slots in use at its last heartbeat. */
             busy: number;
-            /** @description Handlers that ignored their signal and still run. */
+            /** @description Handlers that ignored their abort signal and are still running. */
             unresponsive: number;
-            /** @description How long a handler had blocked its event loop; 0 if none does. */
+            /** @description How long a handler has blocked the event loop; 0 if none does. */
             blockedMs: number;
             isLocked: boolean;
             isLive: boolean;
@@ -1463,7 +1464,7 @@ export interface components {
                 sweepMs: number | null;
                 isLive: boolean;
             } | null;
-            /** @description The latest moment at which any lost job moves again. */
+            /** @description The longest time until a lost job is recovered. */
             boundMs: number;
             ladder: {
                 rung: string;
@@ -1471,14 +1472,27 @@ export interface components {
                 boundMs: number;
                 made: string;
             }[];
-            /** @description Attempts that have lost their workers and were not moved on yet; at most 1,000 are counted. */
+            /** @description Attempts that lost their workers and are not recovered yet; counts up to 1,000. */
             orphans: number;
-            /** @description Kinds with due jobs that no living worker serves in their queue. */
+            /** @description Kinds with due jobs but no running worker in their queue. */
             stranded: {
                 queue: string;
                 kind: string;
                 waitingMs: number;
             }[];
+            /** @description What has kept the server from vacuuming dead rows for at least a minute. */
+            oldestSnapshot: {
+                /** @enum {string} */
+                what: "transaction" | "prepared" | "replica" | "slot";
+                pid: number | null;
+                name: string | null;
+                application: string | null;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                since: string | null;
+            } | null;
             revivals: {
                 /**
                  * Format: date-time
@@ -1490,7 +1504,7 @@ export interface components {
                 tenant: string;
                 attempt: number;
                 type: string;
-                /** @description Any JSON. */
+                /** @description Any JSON value. */
                 data?: unknown;
             }[];
             refusals: {
@@ -1507,7 +1521,7 @@ export interface components {
         };
         Kind: {
             name: string;
-            /** @description Whose jobs it decides about; null for all tenants. One that is for all tenants applies first. */
+            /** @description Tenant whose jobs this definition applies to; null for all tenants. A definition for all tenants takes precedence. */
             tenant: string | null;
             queue: string;
             priority: number;
@@ -1516,6 +1530,13 @@ export interface components {
                 name: string;
                 optional: boolean;
             }[];
+            /** @description How long jobs are kept after they end, in milliseconds, by state. Null if the settings apply. */
+            keep: {
+                succeeded?: number;
+                partial?: number;
+                failed?: number;
+                cancelled?: number;
+            } | null;
             /**
              * Format: date-time
              * @example 2026-01-31T12:00:00.000Z
@@ -1523,10 +1544,10 @@ export interface components {
             seenAt: string;
         };
         OpenedSession: {
-            /** @description For the path of its requests. With a key for all tenants, the number of the session; else a text that means nothing. */
+            /** @description Session id for request paths. The session number with a key for all tenants; otherwise an opaque string. */
             id: string;
             leaseMs: number;
-            /** @description How often to send a heartbeat. */
+            /** @description Interval at which to send heartbeats. */
             heartbeatMs: number;
             /**
              * Format: date-time
@@ -1535,16 +1556,23 @@ export interface components {
             leaseUntil: string;
         };
         NewSession: {
-            /** @description At most as many as the setting `kindsPerSession` says. */
+            /** @description Up to the setting `kindsPerSession`. */
             kinds: {
                 name: string;
                 queue?: string;
                 priority?: number;
                 crashBudget?: number;
-                /** @description Without any: one stage called `run`. */
+                /** @description How long to keep jobs after they end, for all states or by state. Milliseconds, or a duration such as `30d`. */
+                keep?: number | string | {
+                    succeeded?: number | string;
+                    partial?: number | string;
+                    failed?: number | string;
+                    cancelled?: number | string;
+                };
+                /** @description Default: one stage named `run`. */
                 stages?: {
                     name: string;
-                    /** @description If it fails for good, the job ends partial. */
+                    /** @description If this stage fails permanently, the job ends as partial. */
                     optional?: boolean;
                     timeoutMs?: number;
                     retries?: number;
@@ -1558,7 +1586,7 @@ export interface components {
             host?: string;
             pid?: number;
             concurrency?: number;
-            /** @description How long the worker is taken for alive after its last heartbeat. */
+            /** @description How long the worker counts as alive after its last heartbeat. */
             leaseMs?: number;
         };
         Attempt: {
@@ -1571,18 +1599,18 @@ export interface components {
             kind: string;
             queue: string;
             tenant: string;
-            /** @description The name of the stage to run. */
+            /** @description Name of the stage to run. */
             stage: string;
-            /** @description Any JSON. */
+            /** @description Any JSON value. */
             input?: unknown;
-            /** @description What the earlier stages returned, by their names. */
+            /** @description Outputs of earlier stages, by stage name. */
             outputs: {
                 [key: string]: unknown;
             };
             timeoutMs: number;
             /**
              * Format: date-time
-             * @description When the attempt is taken for hung and given to another worker.
+             * @description When the attempt counts as hung and goes to another worker.
              * @example 2026-01-31T12:00:00.000Z
              */
             deadlineAt: string;
@@ -1616,7 +1644,7 @@ export interface components {
             done?: number;
             total?: number;
             note?: string;
-            /** @description Lines for the timeline of the job. */
+            /** @description Log lines for the timeline of the job. */
             log?: {
                 message: string;
                 data?: {
@@ -1645,7 +1673,7 @@ export interface components {
             attempt: number;
             /** @enum {string} */
             outcome: "succeeded";
-            /** @description Any JSON. */
+            /** @description Any JSON value. */
             output?: unknown;
         } | {
             /**
@@ -1660,7 +1688,7 @@ export interface components {
                 message: string;
                 /** @enum {string} */
                 code?: "handler_failed" | "permanent" | "timeout" | "input_invalid";
-                /** @description Whether no retry can help. */
+                /** @description Whether the error is permanent, so that retries are skipped. */
                 isPermanent?: boolean;
                 stack?: string;
             };
@@ -1677,7 +1705,7 @@ export interface components {
         Group: {
             name: string;
             types: string[] | null;
-            /** @description Whether it reads those of the items of fan-outs, too. */
+            /** @description Whether the group also reads events of fan-out items. */
             items: boolean;
             partitions: number;
             /**
@@ -1689,10 +1717,10 @@ export interface components {
             readers: number;
             held: number;
             parked: number;
-            /** @description How many places of the log it is behind. */
+            /** @description Number of log positions the group is behind. */
             behind: number;
             behindMs: number;
-            /** @description The open transaction that holds it back: later events are read when that has ended. */
+            /** @description The open transaction that holds the group back. It reads later events once that transaction ends. */
             heldBy: {
                 pid: number | null;
                 application: string | null;
@@ -1732,7 +1760,7 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             createdAt: string;
-            /** @description Who made it; `key <id>` if a key did. */
+            /** @description Who created the key; `key <id>` if it was created with a key. */
             createdBy: string | null;
             /**
              * Format: date-time
@@ -1763,7 +1791,7 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             createdAt: string;
-            /** @description Who made it; `key <id>` if a key did. */
+            /** @description Who created the key; `key <id>` if it was created with a key. */
             createdBy: string | null;
             /**
              * Format: date-time
@@ -1796,16 +1824,16 @@ export interface operations {
             query?: {
                 kind?: string;
                 queue?: string;
-                /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                 tenant?: string;
-                /** @description Any of queued, running, waiting, succeeded, partial, failed, cancelled, with commas between. */
+                /** @description Comma-separated list of queued, running, waiting, succeeded, partial, failed, cancelled. */
                 state?: string;
-                /** @description Whether the items of fan-outs are listed too. */
+                /** @description Include fan-out items. */
                 items?: boolean;
                 since?: string;
                 until?: string;
                 limit?: number;
-                /** @description What `next` of the page before said. */
+                /** @description The `next` value of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -1817,7 +1845,7 @@ export interface operations {
             /** @description A page of jobs. */
             200: {
                 headers: {
-                    /** @description Where the next page is. */
+                    /** @description URL of the next page. */
                     Link?: string;
                     [name: string]: unknown;
                 };
@@ -1831,11 +1859,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and body give the same answer, however often it is sent; another body is refused. */
+                /** @description Requests with the same key and body return the same response. The same key with a different body is rejected. */
                 "idempotency-key"?: string;
-                /** @description `wait=10` waits up to so many seconds (at most 60) for the job to end. */
+                /** @description `wait=10` waits up to 10 seconds for the job to end. Maximum: 60. */
                 prefer?: string;
-                /** @description The trace that the job becomes a part of (W3C). */
+                /** @description W3C trace context that the job joins. */
                 traceparent?: string;
             };
             path?: never;
@@ -1847,10 +1875,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The job, which has ended within the time of `Prefer: wait`. */
+            /** @description The job ended within the time of `Prefer: wait`. */
             200: {
                 headers: {
-                    /** @description The wait. */
+                    /** @description The wait that was applied. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -1858,10 +1886,10 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description The job was stored, or had been by an earlier request with the same key. */
+            /** @description The job is stored, by this request or an earlier one with the same key. */
             202: {
                 headers: {
-                    /** @description Where the job is. */
+                    /** @description URL of the job. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -1875,9 +1903,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and body give the same answer, however often it is sent; another body is refused. */
+                /** @description Requests with the same key and body return the same response. The same key with a different body is rejected. */
                 "idempotency-key"?: string;
-                /** @description The trace that the job becomes a part of (W3C). */
+                /** @description W3C trace context that the job joins. */
                 traceparent?: string;
             };
             path?: never;
@@ -1889,7 +1917,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description All were stored, in this order. */
+            /** @description All jobs are stored. Listed in the order of the request. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -1906,7 +1934,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `wait=10` waits up to so many seconds (at most 60) for the job to end. */
+                /** @description `wait=10` waits up to 10 seconds for the job to end. Maximum: 60. */
                 prefer?: string;
                 "if-none-match"?: string;
             };
@@ -1928,7 +1956,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description It is as you know it. */
+            /** @description The job has not changed. */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -1941,7 +1969,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `wait=10` waits up to so many seconds (at most 60) for the job to end. */
+                /** @description `wait=10` waits up to 10 seconds for the job to end. Maximum: 60. */
                 prefer?: string;
             };
             path: {
@@ -1951,7 +1979,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the job returned. */
+            /** @description The result of the job. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1960,10 +1988,10 @@ export interface operations {
                     "application/json": components["schemas"]["Result"];
                 };
             };
-            /** @description The job has not ended yet; ask again. What its stages have returned so far is there already. */
+            /** @description The job has not ended yet; try again. Includes the outputs of completed stages. */
             202: {
                 headers: {
-                    /** @description After how many seconds to ask again. */
+                    /** @description Seconds to wait before trying again. */
                     "Retry-After"?: string;
                     [name: string]: unknown;
                 };
@@ -1990,7 +2018,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is cancelled; its worker is told to stop. */
+            /** @description The job is cancelled. Its worker is told to stop. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2019,7 +2047,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is queued again. */
+            /** @description The job is queued again. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2034,7 +2062,7 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description What `next` of the page before said. */
+                /** @description The `next` value of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -2053,7 +2081,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         events: components["schemas"]["TimelineEvent"][];
-                        /** @description The `cursor` of the next page; null if this was the last. */
+                        /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
                 };
@@ -2071,7 +2099,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description By stage. */
+            /** @description Fan-outs by stage. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2089,7 +2117,7 @@ export interface operations {
             query?: {
                 state?: components["schemas"]["State"];
                 limit?: number;
-                /** @description What `next` of the page before said. */
+                /** @description The `next` value of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -2108,7 +2136,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         items: components["schemas"]["Item"][];
-                        /** @description The `cursor` of the next page; null if this was the last. */
+                        /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
                 };
@@ -2137,7 +2165,7 @@ export interface operations {
             };
         };
     };
-    mendJob: {
+    repairJob: {
         parameters: {
             query?: never;
             header?: never;
@@ -2154,7 +2182,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was done, and how it stands now. */
+            /** @description What was done, and the verdict afterwards. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2168,15 +2196,15 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /** @description Which events: job.failed, job.*, several with commas between. */
+                /** @description Event types, comma-separated: job.failed, job.*. */
                 types?: string;
-                /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                 tenant?: string;
-                /** @description Only those of this job. */
+                /** @description Only events of this job. */
                 job?: string;
-                /** @description Whether also those of the items of fan-outs. Default: only if `job` names one. */
+                /** @description Include events of fan-out items. Default: only if `job` is an item. */
                 items?: boolean;
-                /** @description Only those behind this one: the `id` of an event. */
+                /** @description Only events after this one: the `id` of an event. */
                 after?: string;
                 limit?: number;
             };
@@ -2186,7 +2214,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of events. `next` is the `after` of the next page. */
+            /** @description A page of events. Pass `next` as `after` to get the next page. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2194,7 +2222,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         events: components["schemas"]["Event"][];
-                        /** @description The `cursor` of the next page; null if this was the last. */
+                        /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
                 };
@@ -2204,15 +2232,15 @@ export interface operations {
     streamEvents: {
         parameters: {
             query?: {
-                /** @description Which events: job.failed, job.*, several with commas between. */
+                /** @description Event types, comma-separated: job.failed, job.*. */
                 types?: string;
-                /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                 tenant?: string;
-                /** @description Only those of this job. */
+                /** @description Only events of this job. */
                 job?: string;
-                /** @description Whether also those of the items of fan-outs. Default: only if `job` names one. */
+                /** @description Include events of fan-out items. Default: only if `job` is an item. */
                 items?: boolean;
-                /** @description Only those behind this one: the `id` of an event. */
+                /** @description Only events after this one: the `id` of an event. */
                 after?: string;
             };
             header?: {
@@ -2223,7 +2251,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A stream; each event has its `id`, its type as `event`, and the event as JSON in `data`. */
+            /** @description A stream. Each message has the `id` of the event, its type in `event`, and the event as JSON in `data`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2237,10 +2265,10 @@ export interface operations {
     listWebhooks: {
         parameters: {
             query?: {
-                /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                 tenant?: string;
                 limit?: number;
-                /** @description What `next` of the page before said. */
+                /** @description The `next` value of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -2257,7 +2285,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         webhooks: components["schemas"]["Webhook"][];
-                        /** @description The `cursor` of the next page; null if this was the last. */
+                        /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
                 };
@@ -2276,23 +2304,23 @@ export interface operations {
                 "application/json": {
                     url: string;
                     types?: string[];
-                    /** @description Whether it gets the events of the items of fan-outs, too. */
+                    /** @description Whether to send events of fan-out items. */
                     items?: boolean;
                     headers?: {
                         [key: string]: string;
                     };
                     note?: string;
                     secret?: string;
-                    /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                    /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                     tenant?: string;
                 };
             };
         };
         responses: {
-            /** @description It was created. */
+            /** @description The webhook is created. */
             201: {
                 headers: {
-                    /** @description Where it is. */
+                    /** @description URL of the webhook. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -2335,7 +2363,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description The webhook is removed. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2358,7 +2386,7 @@ export interface operations {
                 "application/json": {
                     url?: string;
                     types?: string[];
-                    /** @description Whether it gets the events of the items of fan-outs, too. */
+                    /** @description Whether to send events of fan-out items. */
                     items?: boolean;
                     headers?: {
                         [key: string]: string;
@@ -2368,7 +2396,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The webhook as it is now. */
+            /** @description The updated webhook. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2397,7 +2425,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The webhook with its secret. */
+            /** @description The webhook with its new secret. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2419,7 +2447,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The webhook as it is now. */
+            /** @description The updated webhook. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2447,7 +2475,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The webhook as it is now. */
+            /** @description The updated webhook. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2469,7 +2497,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What came of it. */
+            /** @description The result of the test. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2486,10 +2514,10 @@ export interface operations {
                 webhook?: string;
                 job?: string;
                 state?: "pending" | "delivered" | "dead";
-                /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                 tenant?: string;
                 limit?: number;
-                /** @description What `next` of the page before said. */
+                /** @description The `next` value of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -2506,7 +2534,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         deliveries: components["schemas"]["Delivery"][];
-                        /** @description The `cursor` of the next page; null if this was the last. */
+                        /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
                 };
@@ -2546,7 +2574,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is due again. */
+            /** @description The delivery is queued again. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -2581,13 +2609,13 @@ export interface operations {
                     since?: string;
                     /** @enum {string} */
                     state?: "dead" | "delivered";
-                    /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                    /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                     tenant?: string;
                 };
             };
         };
         responses: {
-            /** @description They are due again. */
+            /** @description The deliveries are queued again. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -2603,7 +2631,7 @@ export interface operations {
     listQueues: {
         parameters: {
             query?: {
-                /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                 tenant?: string;
             };
             header?: never;
@@ -2643,7 +2671,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is paused. */
+            /** @description The queue is paused. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2668,7 +2696,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Its jobs are claimed again. */
+            /** @description Workers claim its jobs again. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2724,7 +2752,7 @@ export interface operations {
             /** @description The session. */
             201: {
                 headers: {
-                    /** @description Where it is. */
+                    /** @description URL of the session. */
                     location?: string;
                     [name: string]: unknown;
                 };
@@ -2743,7 +2771,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Recovery. */
+            /** @description The state of recovery. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2757,10 +2785,10 @@ export interface operations {
     listKinds: {
         parameters: {
             query?: {
-                /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                 tenant?: string;
                 limit?: number;
-                /** @description What `next` of the page before said. */
+                /** @description The `next` value of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -2772,19 +2800,19 @@ export interface operations {
             /** @description A page of kinds. */
             200: {
                 headers: {
-                    /** @description Where the next page is. */
+                    /** @description URL of the next page. */
                     Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": {
                         kinds: components["schemas"]["Kind"][];
-                        /** @description The `cursor` of the next page; null if this was the last. */
+                        /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
                 };
             };
-            /** @description They are as you know them. */
+            /** @description The kinds have not changed. */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -2798,7 +2826,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As `openSession` answered it. */
+                /** @description Session id, as returned by `openSession`. */
                 id: string;
             };
             cookie?: never;
@@ -2814,7 +2842,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What it has to run. */
+            /** @description Attempts to run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2832,7 +2860,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As `openSession` answered it. */
+                /** @description Session id, as returned by `openSession`. */
                 id: string;
             };
             cookie?: never;
@@ -2852,7 +2880,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The lease stands. */
+            /** @description The lease is renewed. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2884,7 +2912,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As `openSession` answered it. */
+                /** @description Session id, as returned by `openSession`. */
                 id: string;
             };
             cookie?: never;
@@ -2897,7 +2925,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each. */
+            /** @description One result per attempt. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2913,7 +2941,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As `openSession` answered it. */
+                /** @description Session id, as returned by `openSession`. */
                 id: string;
             };
             cookie?: never;
@@ -2926,7 +2954,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each. */
+            /** @description One result per attempt. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2942,7 +2970,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As `openSession` answered it. */
+                /** @description Session id, as returned by `openSession`. */
                 id: string;
             };
             cookie?: never;
@@ -2962,7 +2990,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each. */
+            /** @description One result per attempt. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2978,14 +3006,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As `openSession` answered it. */
+                /** @description Session id, as returned by `openSession`. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is closed. */
+            /** @description The session is closed. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -3062,7 +3090,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How many events, or partitions. */
+            /** @description Number of parked events to replay, or of partitions that were moved. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -3086,7 +3114,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description The group is deleted. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -3098,10 +3126,10 @@ export interface operations {
     listKeys: {
         parameters: {
             query?: {
-                /** @description Only with a key for all tenants; a key of a tenant means its own. */
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
                 tenant?: string;
                 limit?: number;
-                /** @description What `next` of the page before said. */
+                /** @description The `next` value of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -3118,7 +3146,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         keys: components["schemas"]["ApiKey"][];
-                        /** @description The `cursor` of the next page; null if this was the last. */
+                        /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
                 };
@@ -3137,14 +3165,14 @@ export interface operations {
                 "application/json": {
                     name: string;
                     scopes: ("submit" | "read" | "work" | "operate" | "admin")[];
-                    /** @description Null for all tenants; must be said. A key of a tenant makes keys of its own, and leaves it out. */
+                    /** @description Null for all tenants. Required with a key for all tenants; omit it with a tenant key, which creates keys for its own tenant. */
                     tenant?: string | null;
                     expiresMs?: number;
                 };
             };
         };
         responses: {
-            /** @description The key. Its text is shown this once. */
+            /** @description The key. `key` is shown only once. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -3166,7 +3194,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is useless. */
+            /** @description The key is revoked. */
             204: {
                 headers: {
                     [name: string]: unknown;

@@ -1,14 +1,14 @@
 import type { components } from './schema.ts'
 
-/** One event, as the server tells it. */
+/** One event, as the server sends it. */
 export type ServerEvent = components['schemas']['Event']
 
 const firstPauseMs = 500
 const longestPauseMs = 15_000
 
 /**
- * Reads server-sent events, and comes back behind the last one when the connection ends. What the server refuses for good (a bad key, a bad request) is
- * thrown; whatever may pass is tried again.
+ * Reads server-sent events, and reconnects after the last one when the connection ends. Permanent errors, such as an invalid key or request, are
+ * thrown; temporary ones are retried.
  */
 export async function* readEvents(
   open: (lastId: string | undefined, signal: AbortSignal) => Promise<Response>,
@@ -34,7 +34,7 @@ export async function* readEvents(
   }
 }
 
-/** Blocks of a stream: most hold an event, the first only a place to come back to. */
+/** Blocks of a stream. Most contain an event; the first contains only the id to resume from. */
 async function* blocksIn(response: Response): AsyncGenerator<{ id: string | undefined; event?: ServerEvent }> {
   const decoder = new TextDecoder()
   let rest = ''
@@ -54,7 +54,7 @@ async function* blocksIn(response: Response): AsyncGenerator<{ id: string | unde
       }
     }
   } finally {
-    await reader.cancel().catch(() => {}) // a connection that broke has nothing left to cancel
+    await reader.cancel().catch(() => {}) // a broken connection has nothing left to cancel
   }
 }
 

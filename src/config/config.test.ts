@@ -68,3 +68,15 @@ test.for(badRelations)('%s is refused with a sentence that names both settings',
 test('an unknown log level is refused', () => {
   expect(() => readConfig({ logLevel: 'loud' }, {})).toThrow(/logLevel/)
 })
+
+const durations = settingNames.filter((name) => settingOf(name).type === 'duration')
+
+test.for(durations)('%s takes milliseconds or a text with a unit, and refuses what is neither', (name) => {
+  expect(readConfig({ [name]: '36h' }, {})[name]).toBe(129_600_000)
+  expect(readConfig({}, { [envNameOf(name)]: '7d' })[name]).toBe(604_800_000)
+  expect(readConfig({ [name]: 0 }, { [envNameOf(name)]: '5' })[name]).toBe(0)
+  for (const bad of [-1, 1.5, Number.NaN, 'soon', '1e3', '-1d', '20000d', '1 month'])
+    expect(() => readConfig({ [name]: bad }, {}), String(bad)).toThrow(
+      expect.objectContaining({ code: 'config_invalid', message: expect.stringContaining(name) }),
+    )
+})

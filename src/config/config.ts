@@ -1,14 +1,16 @@
+import { durationMs } from '../errors/duration.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import type { Setting } from './setting.ts'
 import { type Config, envNameOf, type SettingName, settingNames, settingOf } from './settings.ts'
 
 export type { Config } from './settings.ts'
 
-/** Settings as a caller gives them: some, and perhaps still text. */
+/** Settings as a caller passes them: any subset, with values that may still be strings. */
 export type GivenSettings = { [N in SettingName]?: Config[N] | string | undefined }
 
 /**
- * The configuration: what the caller gives, else the environment, else the default. A bad value, or a bad relation of
- * two, is refused with a sentence that names the setting.
+ * The configuration: the caller's value, else the environment, else the default. An invalid value, or a conflict between
+ * two settings, is rejected with a message that names the setting.
  */
 export function readConfig(given: GivenSettings = {}, env: NodeJS.ProcessEnv = process.env): Config {
   const values = Object.fromEntries(settingNames.map((name) => [name, chosen(name, given[name], env[envNameOf(name)])]))
@@ -32,12 +34,19 @@ function parse(name: SettingName, raw: unknown, subject: string): unknown {
   if (setting.type === 'text')
     return typeof raw === 'string' && raw !== ''
       ? raw
-      : refuse(`${subject} must be a text that is not empty, not ${show(raw)}.`)
+      : refuse(`${subject} must be a non-empty string, not ${show(raw)}.`)
   const { min = 0, max = Number.MAX_SAFE_INTEGER } = setting
-  const value = typeof raw === 'string' && /^\s*-?\d+\s*$/.test(raw) ? Number(raw) : raw
+  const value = typeof raw === 'string' ? numberIn(setting.type, raw) : raw
   if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max)
-    return refuse(`${subject} must be a whole number from ${min} to ${max}, not ${show(raw)}.`)
+    return refuse(
+      `${subject} must be a whole number from ${min} to ${max}${setting.type === 'duration' ? ', or a string such as "12h" or "30d"' : ''}, not ${show(raw)}.`,
+    )
   return value
+}
+
+function numberIn(type: Setting['type'], raw: string): unknown {
+  if (/^\s*-?\d+\s*$/.test(raw)) return Number(raw)
+  return (type === 'duration' ? durationMs(raw) : undefined) ?? raw
 }
 
 function parseList(raw: unknown, subject: string): readonly string[] {
@@ -49,7 +58,7 @@ function parseList(raw: unknown, subject: string): readonly string[] {
           .filter(Boolean)
       : raw
   if (Array.isArray(words) && words.every((word) => typeof word === 'string')) return words
-  return refuse(`${subject} must be a list of names with commas between, not ${show(raw)}.`)
+  return refuse(`${subject} must be a comma-separated list of names, not ${show(raw)}.`)
 }
 
 function parseFlag(raw: unknown, subject: string): boolean {
@@ -77,24 +86,24 @@ const relations: Relation[] = [
     'heartbeatMs',
     (c) => c.lostAfterMs - c.abortMarginMs,
     'lostAfterMs − abortMarginMs',
-    'or a live session would look dead between two heartbeats',
+    'or a live session would appear dead between two heartbeats',
   ),
-  less('lostAfterMs', (c) => c.leaseMs, 'leaseMs', 'for a lost lock shortens the wait, never lengthens it'),
+  less('lostAfterMs', (c) => c.leaseMs, 'leaseMs', 'because a lost lock can only shorten the wait'),
   less(
     'leaderRenewMs',
     (c) => c.leaderLeaseMs,
     'leaderLeaseMs',
     'or a leader would lose its lease between two renewals',
   ),
-  less('sweepMs', (c) => c.leaderLeaseMs, 'leaderLeaseMs', 'or a leader could lead without ever sweeping'),
-  less('readerBeatMs', (c) => c.readerLeaseMs / 2, 'readerLeaseMs / 2', 'or a living reader would lose its share'),
+  less('sweepMs', (c) => c.leaderLeaseMs, 'leaderLeaseMs', 'or a leader could hold its lease without ever sweeping'),
+  less('readerBeatMs', (c) => c.readerLeaseMs / 2, 'readerLeaseMs / 2', 'or a live reader would lose its share'),
   less(
     'eventRetentionMs',
     (c) => c.eventCapMs + 1,
     'eventCapMs + 1',
-    'for the cap is the longest time that events are kept',
+    'because the cap is the maximum time that events are kept',
   ),
-  less('backoffBaseMs', (c) => c.backoffMaxMs + 1, 'backoffMaxMs + 1', 'for the first wait is the shortest'),
+  less('backoffBaseMs', (c) => c.backoffMaxMs + 1, 'backoffMaxMs + 1', 'because the first wait is the shortest'),
 ]
 
 function less(name: SettingName, limit: (config: Config) => number, limitName: string, because: string): Relation {

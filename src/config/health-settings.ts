@@ -1,6 +1,7 @@
+import { dayMs } from '../errors/duration.ts'
 import type { Setting } from './setting.ts'
 
-/** The settings of the probes that commands which run on answer. */
+/** The settings of the health probes of long-running commands. */
 export const healthSettings = {
   healthPort: {
     type: 'whole',
@@ -8,25 +9,25 @@ export const healthSettings = {
     min: 0,
     max: 65_535,
     about:
-      'Port that answers `/livez` and `/readyz` for `work`, `reap`, `serve` and `dev`; 0 takes any that is free. Unset: none.',
+      'Port that serves `/livez` and `/readyz` for `work`, `reap`, `serve` and `dev`; 0 picks any free port. Unset: disabled.',
   },
   healthHost: {
     type: 'text',
     default: '0.0.0.0',
     about:
-      'Address that the health port listens at. Probes of Kubernetes come from outside of the pod, so not only this machine.',
+      'Address that the health port listens on. Kubernetes probes come from outside the pod, so the default is not limited to localhost.',
   },
   healthFile: {
     type: 'text',
     default: undefined,
-    about: 'File that is rewritten every few seconds while the process is alive, for probes without a network.',
+    about: 'File that the process rewrites every few seconds while it is alive, for probes without network access.',
   },
   livenessMs: {
     type: 'whole',
     default: 120_000,
     min: 500,
-    max: 86_400_000,
+    max: dayMs,
     about:
-      'How long a loop may not turn before its process counts as stalled. Keep it above the longest that a handler blocks its event loop.',
+      'How long a loop may make no progress before its process counts as stalled. Set it higher than the longest time that a handler blocks the event loop.',
   },
 } as const satisfies Record<string, Setting>

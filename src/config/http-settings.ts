@@ -2,20 +2,20 @@ import type { Setting } from './setting.ts'
 
 /** The settings of the HTTP API. */
 export const httpSettings = {
-  httpHost: { type: 'text', default: '127.0.0.1', about: 'Address that the HTTP API listens at.' },
+  httpHost: { type: 'text', default: '127.0.0.1', about: 'Address that the HTTP API listens on.' },
   httpPort: {
     type: 'whole',
     default: 7420,
     min: 0,
     max: 65_535,
-    about: 'Port that the HTTP API listens at; 0 takes any that is free.',
+    about: 'Port that the HTTP API listens on; 0 picks any free port.',
   },
   httpMaxBytes: {
     type: 'whole',
     default: 4_194_304,
     min: 65_536,
     max: 268_435_456,
-    about: 'Largest body of a request that carries many jobs or outcomes; others are held to less.',
+    about: 'Maximum body size of requests that carry many jobs or outcomes; other requests have lower limits.',
   },
   httpBodyBytes: {
     type: 'whole',
@@ -23,7 +23,7 @@ export const httpSettings = {
     min: 65_536,
     max: 1_073_741_824,
     about:
-      'Bytes in bodies of more than 64 KiB that one tenant, or one key for all tenants, may have under way at one server at once.',
+      'Total bytes of request bodies over 64 KiB that one tenant, or one API key for all tenants, may have in flight at one server.',
   },
   httpRate: {
     type: 'whole',
@@ -31,7 +31,7 @@ export const httpSettings = {
     min: 1,
     max: 10_000_000,
     about:
-      'Requests a second that one tenant, or one API key for all tenants, may make to one server; for a moment, twice as many.',
+      'Requests per second that one tenant, or one API key for all tenants, may send to one server; bursts may reach twice as many.',
   },
   httpWaits: {
     type: 'whole',
@@ -39,7 +39,15 @@ export const httpSettings = {
     min: 1,
     max: 100_000,
     about:
-      'Requests of one tenant, or of one API key for all tenants, that may wait at one server at once: long polls, results, live events.',
+      'Waiting requests (long polls, results, live events) that one tenant, or one API key for all tenants, may have open at one server.',
+  },
+  httpScans: {
+    type: 'whole',
+    default: 1,
+    min: 1,
+    max: 200,
+    about:
+      'Lists, timelines and diagnoses that one server reads concurrently for one tenant, or for one API key for all tenants; others wait. Together they get half of `poolSize`.',
   },
   httpHeaderMs: {
     type: 'whole',
@@ -53,14 +61,15 @@ export const httpSettings = {
     default: 60_000,
     min: 100,
     max: 3_600_000,
-    about: 'How long a client may take to send a whole request.',
+    about: 'How long a client may take to send a complete request.',
   },
   httpSendMs: {
     type: 'whole',
     default: 60_000,
     min: 100,
     max: 3_600_000,
-    about: 'How long a client may take to receive an answer, or the next part of a stream, before it is cut off.',
+    about:
+      'How long a client may take to receive a response, or the next part of a stream, before the server disconnects it.',
   },
   httpUnsentBytes: {
     type: 'whole',
@@ -68,7 +77,7 @@ export const httpSettings = {
     min: 65_536,
     max: 17_179_869_184,
     about:
-      'Bytes of answers that may wait in one server for slow clients. Beyond that, the address that holds the most loses its oldest connection.',
+      'Bytes of responses that one server may buffer for slow clients. Beyond that, the address with the most buffered bytes loses its oldest connection.',
   },
   httpConnections: {
     type: 'whole',
@@ -76,14 +85,14 @@ export const httpSettings = {
     min: 1,
     max: 1_000_000,
     about:
-      'Connections that one server holds. Beyond that, a new one replaces an idle one of the address that has the most, or is refused.',
+      'Maximum connections of one server. Beyond that, a new connection replaces an idle one of the address with the most connections, or is refused.',
   },
   httpPipelined: {
     type: 'whole',
     default: 16,
     min: 0,
     max: 1_000,
-    about: 'Requests that a client may send ahead on one connection. They are answered one after the other.',
+    about: 'Requests that a client may pipeline on one connection. The server answers them in order.',
   },
   httpLingerMs: {
     type: 'whole',
@@ -91,14 +100,14 @@ export const httpSettings = {
     min: 0,
     max: 60_000,
     about:
-      'How long the rest of a refused body is read and discarded, so that a client that writes first can read why.',
+      'How long the server reads and discards the rest of a refused body, so that a client that is still writing can read the error.',
   },
   httpLingerBytes: {
     type: 'whole',
     default: 67_108_864,
     min: 0,
     max: 17_179_869_184,
-    about: 'How much of a refused body is read and discarded at most.',
+    about: 'Maximum number of bytes of a refused body that the server reads and discards.',
   },
   httpDrainMs: {
     type: 'whole',
@@ -106,7 +115,7 @@ export const httpSettings = {
     min: 0,
     max: 300_000,
     about:
-      'How long a stopping server keeps idle connections open. A request that comes on one is answered, with `Connection: close`.',
+      'How long a stopping server keeps idle connections open. It answers a request that arrives on one with `Connection: close`.',
   },
   httpPageRate: {
     type: 'whole',
@@ -114,26 +123,33 @@ export const httpSettings = {
     min: 1,
     max: 1_000_000,
     about:
-      'How often a second one address may ask one server for `/docs` or `/openapi.json`; for a moment, ten times that.',
+      'Requests per second for `/docs` or `/openapi.json` that one address may send to one server; bursts may reach ten times as many.',
   },
   httpKeyTries: {
     type: 'whole',
-    default: 20,
+    default: 5,
     min: 1,
     max: 1_000_000,
-    about: 'Unknown API keys a second that one address may try at one server; for a moment, ten times as many.',
+    about: 'Unknown API keys per second that one address may try at one server; bursts may reach ten times as many.',
+  },
+  httpRefusalMs: {
+    type: 'whole',
+    default: 1_000,
+    min: 0,
+    max: 60_000,
+    about: 'How long the server delays further refusals to an address that exceeds `httpKeyTries`.',
   },
   httpKeyLookups: {
     type: 'whole',
-    default: 20,
+    default: 200,
     min: 2,
     max: 1_000,
-    about: 'Unknown API keys that one server looks up at once. One address gets half of that.',
+    about: 'Unknown API keys that one server looks up in one query. One address gets at most half of them.',
   },
   httpOrigins: {
     type: 'list',
     default: [] as readonly string[],
     about:
-      'Origins whose pages may call the API from a browser, such as https://app.example.com, with commas between. Empty: none.',
+      'Comma-separated origins whose pages may call the API from a browser, such as https://app.example.com. Empty: none.',
   },
 } as const satisfies Record<string, Setting>

@@ -1,94 +1,100 @@
+import { dayMs } from '../errors/duration.ts'
 import { healthSettings } from './health-settings.ts'
 import { httpSettings } from './http-settings.ts'
 import { kindSettings } from './kind-settings.ts'
+import { leaseSettings } from './lease-settings.ts'
+import { retentionSettings } from './retention-settings.ts'
 import type { Setting } from './setting.ts'
 import { webhookSettings } from './webhook-settings.ts'
 
-const day = 86_400_000
-
-/** Every setting of Holdfast, declared once. */
+/** Every Holdfast setting, declared once. */
 export const settings = {
   url: {
     type: 'text',
     default: undefined,
-    about: 'Postgres to use, as a URL. Without it, an embedded Postgres in `dataDir`.',
+    about: 'URL of the Postgres database. Unset: an embedded Postgres in `dataDir`.',
   },
-  dataDir: { type: 'text', default: '.holdfast', about: 'Folder of the embedded Postgres.' },
+  dataDir: { type: 'text', default: '.holdfast', about: 'Data folder of the embedded Postgres.' },
   poolSize: {
     type: 'whole',
     default: 5,
     min: 2,
     max: 200,
-    about: 'Connections of one process, beside one for its heartbeat and one for its wake-ups.',
+    about: 'Connections per process, in addition to one for the heartbeat and one for wake-ups.',
   },
   pooled: {
     type: 'flag',
     default: false,
     about:
-      'Whether the URL leads through a transaction pooler such as PgBouncer: then no prepared names, no LISTEN, no session lock.',
+      'Whether the URL points to a transaction pooler such as PgBouncer. Disables named prepared statements, LISTEN and session locks.',
   },
   statementTimeoutMs: {
     type: 'whole',
     default: 15_000,
     min: 100,
-    max: day,
-    about: 'How long a statement may take before it is cancelled in the database.',
+    max: dayMs,
+    about: 'How long a statement may run before the database cancels it.',
   },
-  ownersModule: { type: 'text', default: undefined, about: 'Module that exports the `owners` of barriers, by name.' },
+  ownersModule: {
+    type: 'text',
+    default: undefined,
+    about: 'Module that exports `owners`: the barrier owners, by name.',
+  },
   processes: { type: 'whole', default: 2, min: 1, max: 64, about: 'Worker processes that `dev` and `work` start.' },
   concurrency: {
     type: 'whole',
     default: 10,
     min: 1,
     max: 10_000,
-    about: 'Handlers that one worker process runs at once.',
+    about: 'Handlers that one worker process runs concurrently.',
   },
   queues: {
     type: 'list',
     default: [] as readonly string[],
-    about: 'Queues to work on, with commas between. Empty: every queue of the kinds it knows.',
+    about: 'Comma-separated queues to work on. Empty: all queues of the registered kinds.',
   },
   batchSize: {
     type: 'whole',
     default: 1_000,
     min: 1,
     max: 5_000,
-    about: 'Most jobs in one claim, one settle, one grouped submit.',
+    about: 'Maximum number of jobs in one claim, settle or grouped submit.',
   },
   pollMs: {
     type: 'whole',
     default: 1_000,
     min: 10,
-    max: day,
-    about: 'How often an idle worker looks for jobs even if nothing wakes it.',
+    max: dayMs,
+    about: 'How often an idle worker polls for jobs without a wake-up.',
   },
   holdMs: {
     type: 'whole',
     default: 2_000,
     min: 100,
     max: 60_000,
-    about: 'How long a claimed job may wait for a free handler before it is given back.',
+    about: 'How long a claimed job may wait for a free handler before the worker releases it.',
   },
   drainMs: {
     type: 'whole',
     default: 25_000,
     min: 0,
-    max: day,
-    about: 'How long a stopping worker lets its handlers finish before it gives their jobs back.',
+    max: dayMs,
+    about: 'How long a stopping worker waits for its handlers to finish before it releases their jobs.',
   },
   jobTimeoutMs: {
     type: 'whole',
     default: 900_000,
     min: 1,
     max: 2_000_000_000,
-    about: 'Time-out of a stage that names none.',
+    about: 'Default stage timeout.',
   },
   timeoutGraceMs: {
     type: 'whole',
     default: 5_000,
     min: 0,
-    max: day,
-    about: 'How long a handler may take to end after its signal fired, before it is given up and its place is free.',
+    max: dayMs,
+    about:
+      'How long a handler may take to return after its abort signal fires. After that, the worker abandons it and frees its slot.',
   },
   maxUnresponsive: {
     type: 'whole',
@@ -96,111 +102,98 @@ export const settings = {
     min: 1,
     max: 100_000,
     about:
-      'At how many handlers that ignored their signal and still run a worker stops claiming, drains and fails, so that its process is replaced.',
+      'Number of running handlers that ignored their abort signal at which a worker stops claiming, drains and fails, so that its process is replaced.',
   },
   retries: {
     type: 'whole',
     default: 3,
     min: 0,
     max: 1_000,
-    about: 'Failures that are retried in a stage that names no number.',
+    about: 'Default number of retries per stage.',
   },
   backoffBaseMs: {
     type: 'whole',
     default: 1_000,
     min: 0,
-    max: day,
-    about: 'Wait before the first retry; it doubles with each failure.',
+    max: dayMs,
+    about: 'Delay before the first retry; it doubles with each failure.',
   },
-  backoffMaxMs: { type: 'whole', default: 3_600_000, min: 0, max: 30 * day, about: 'Longest wait before a retry.' },
+  backoffMaxMs: { type: 'whole', default: 3_600_000, min: 0, max: 30 * dayMs, about: 'Maximum delay before a retry.' },
   crashBudget: {
     type: 'whole',
     default: 3,
     min: 1,
     max: 1_000,
-    about: 'Workers that a job may lose before it is quarantined, if its kind names no number.',
+    about: 'Default number of workers that a job may lose before it is quarantined.',
   },
-  maxInputBytes: { type: 'whole', default: 1_048_576, min: 1, max: 268_435_456, about: 'Largest input, as JSON.' },
-  maxMetaBytes: { type: 'whole', default: 16_384, min: 2, max: 1_048_576, about: 'Largest `meta` of a job, as JSON.' },
+  maxInputBytes: { type: 'whole', default: 1_048_576, min: 1, max: 268_435_456, about: 'Maximum input size, as JSON.' },
+  maxMetaBytes: {
+    type: 'whole',
+    default: 16_384,
+    min: 2,
+    max: 1_048_576,
+    about: 'Maximum `meta` size of a job, as JSON.',
+  },
   maxOutputBytes: {
     type: 'whole',
     default: 4_194_304,
     min: 1,
     max: 268_435_456,
-    about: 'Largest output of one stage, as JSON.',
+    about: 'Maximum output size of one stage, as JSON.',
   },
-  heartbeatMs: { type: 'whole', default: 1_000, min: 50, max: 60_000, about: 'How often a session renews its lease.' },
-  lostAfterMs: {
-    type: 'whole',
-    default: 3_000,
-    min: 200,
-    max: 600_000,
-    about: 'Age of the last heartbeat at which a session whose lock is gone counts as dead.',
-  },
-  leaseMs: {
-    type: 'whole',
-    default: 15_000,
-    min: 500,
-    max: 3_600_000,
-    about: 'Age of the last heartbeat at which any session counts as dead.',
-  },
-  abortMarginMs: {
-    type: 'whole',
-    default: 500,
-    min: 50,
-    max: 60_000,
-    about: 'How long before its jobs could be given away a worker aborts them itself.',
-  },
+  ...leaseSettings,
   sweepMs: { type: 'whole', default: 250, min: 20, max: 60_000, about: 'How often the leader sweeps for orphans.' },
   leaderLeaseMs: {
     type: 'whole',
     default: 2_000,
     min: 200,
     max: 600_000,
-    about: 'How long a leader leads without renewing.',
+    about: 'How long a leader stays leader without renewing its lease.',
   },
   leaderRenewMs: {
     type: 'whole',
     default: 500,
     min: 20,
     max: 60_000,
-    about: 'How often a leader renews, and a candidate asks.',
+    about: 'How often the leader renews its lease and candidates try to acquire it.',
   },
   ownerTimeoutMs: {
     type: 'whole',
     default: 5_000,
     min: 10,
     max: 60_000,
-    about: 'How long the owner of an execution may take to answer; at most half of `statementTimeoutMs` counts.',
+    about: 'How long the owner of an execution may take to respond; capped at half of `statementTimeoutMs`.',
   },
   readerLeaseMs: {
     type: 'whole',
     default: 5_000,
     min: 200,
     max: 600_000,
-    about: 'How long a reader of events keeps its share of a group without a sign of life.',
+    about: 'How long an event reader keeps its share of a group without a heartbeat.',
   },
   readerBeatMs: {
     type: 'whole',
     default: 1_000,
     min: 20,
     max: 60_000,
-    about: 'How often a reader of events gives a sign of life, and looks for its share.',
+    about: 'How often an event reader sends a heartbeat and checks its share.',
   },
   eventRetentionMs: {
     type: 'whole',
-    default: 30 * day,
+    default: 30 * dayMs,
     min: 3_600_000,
-    max: 3_650 * day,
-    about: 'How long events are kept, if every group has read them.',
+    max: 3_650 * dayMs,
+    about: 'How long events are kept once every group has read them.',
   },
   eventCapMs: {
     type: 'whole',
-    default: 90 * day,
+    default: 90 * dayMs,
     min: 3_600_000,
-    max: 3_650 * day,
-    about: 'How long events are kept for groups that have not read them; then they are dropped all the same, loudly.',
+    max: 3_650 * dayMs,
+    about:
+      'How long events are kept for groups that have not read them. After that, they are dropped, and an error is logged.',
   },
+  ...retentionSettings,
   ...kindSettings,
   ...webhookSettings,
   ...httpSettings,
@@ -211,7 +204,7 @@ export const settings = {
 /** The name of a setting. */
 export type SettingName = keyof typeof settings
 
-type ValueOf<S extends Setting> = S['type'] extends 'whole'
+type ValueOf<S extends Setting> = S['type'] extends 'whole' | 'duration'
   ? S['default'] extends number
     ? number
     : number | undefined
@@ -229,7 +222,7 @@ export type Config = { readonly [N in SettingName]: ValueOf<(typeof settings)[N]
 /** All setting names, in the order of the docs. */
 export const settingNames = Object.keys(settings) as SettingName[]
 
-/** What a setting is, for docs and CLI. */
+/** The definition of a setting, for docs and CLI. */
 export function settingOf(name: SettingName): Setting {
   return settings[name]
 }

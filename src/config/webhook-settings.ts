@@ -1,54 +1,53 @@
+import { dayMs } from '../errors/duration.ts'
 import type { Setting } from './setting.ts'
-
-const day = 86_400_000
 
 /** The settings of webhooks. */
 export const webhookSettings = {
   webhooks: {
     type: 'flag',
     default: true,
-    about: 'Whether this process plans and sends webhooks while it works or reaps.',
+    about: 'Whether this process plans and sends webhooks while it runs a worker or reaper.',
   },
   webhookTimeoutMs: {
     type: 'whole',
     default: 15_000,
     min: 100,
     max: 300_000,
-    about: 'How long a receiver of a webhook may take, from the look-up of its name to the end of its answer.',
+    about: 'How long a webhook request may take, from the DNS lookup to the end of the response.',
   },
   webhookMaxBytes: {
     type: 'whole',
     default: 262_144,
     min: 1_024,
     max: 16_777_216,
-    about: 'Largest body of a webhook; a result that does not fit is replaced by a link.',
+    about: 'Maximum body size of a webhook; a result that does not fit is replaced by a link.',
   },
   webhookGiveUpMs: {
     type: 'whole',
-    default: day,
+    default: dayMs,
     min: 100,
-    max: 30 * day,
-    about: 'How long a webhook is tried before it becomes a dead letter.',
+    max: 30 * dayMs,
+    about: 'How long a webhook is retried before it becomes a dead letter.',
   },
   webhookBackoffBaseMs: {
     type: 'whole',
     default: 5_000,
     min: 0,
-    max: day,
-    about: 'Wait before a webhook is tried a second time; it triples with each failure, up to four hours.',
+    max: dayMs,
+    about: 'Delay before the first retry of a webhook; it triples with each failure, up to four hours.',
   },
   webhookAllow: {
     type: 'list',
     default: [] as readonly string[],
     about:
-      'Hosts, addresses and CIDRs that webhooks may go to although they are not public, or by plain http; with commas between.',
+      'Comma-separated hosts, addresses and CIDRs that webhooks may reach even if they are not public, or over plain http.',
   },
   webhookEndpoints: {
     type: 'whole',
     default: 100,
     min: 1,
     max: 10_000,
-    about: 'Webhook endpoints that one tenant may have.',
+    about: 'Maximum number of webhook endpoints per tenant.',
   },
   webhookInFlight: {
     type: 'whole',
@@ -56,51 +55,50 @@ export const webhookSettings = {
     min: 1,
     max: 512,
     about:
-      'Webhooks of one tenant that one process sends at once, tests included. It sends 512 in all, and a tenant never gets more than what is still free.',
+      'Webhooks of one tenant that one process sends concurrently, including tests. A process sends at most 512 in total, and a tenant never gets more than what is still free.',
   },
   webhookTests: {
     type: 'whole',
     default: 4,
     min: 1,
     max: 100,
-    about: 'Webhook tests of one tenant that one process runs at once.',
+    about: 'Webhook tests of one tenant that one process runs concurrently.',
   },
   webhookLookups: {
     type: 'whole',
     default: 16,
     min: 1,
     max: 512,
-    about: 'Host names that one process looks up at once for the webhooks of one tenant; more wait their turn.',
+    about: 'Host names that one process looks up concurrently for the webhooks of one tenant; others wait.',
   },
   webhookLookupMs: {
     type: 'whole',
     default: 5_000,
     min: 100,
     max: 60_000,
-    about: 'How long the look-up of a host name for a webhook may take before it is cancelled.',
+    about: 'How long a DNS lookup for a webhook may take before it is cancelled.',
   },
   webhookNameServers: {
     type: 'list',
     default: [] as readonly string[],
     about:
-      'Name servers that resolve the hosts of webhooks, as IP or IP:port, with commas between. Empty: those of the system. The hosts file comes first.',
+      'Comma-separated name servers that resolve webhook hosts, as IP or IP:port. Empty: those of the system. The hosts file takes precedence.',
   },
   secretKey: {
     type: 'text',
     default: undefined,
-    about:
-      'Key that the secrets of webhooks are stored under: 32 bytes as base64 or hex. Without it they are stored readable.',
+    about: 'Key that encrypts webhook secrets: 32 bytes as base64 or hex. Unset: secrets are stored in plain text.',
   },
   publicUrl: {
     type: 'text',
     default: undefined,
-    about: 'Where receivers of webhooks reach the API of Holdfast, for the links in them.',
+    about: 'Base URL of the Holdfast API for links in webhooks.',
   },
   deliveryRetentionMs: {
     type: 'whole',
-    default: 7 * day,
+    default: 7 * dayMs,
     min: 3_600_000,
-    max: 3_650 * day,
-    about: 'How long webhook deliveries are kept after they ended.',
+    max: 3_650 * dayMs,
+    about: 'How long webhook deliveries are kept after they end.',
   },
 } as const satisfies Record<string, Setting>

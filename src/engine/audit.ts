@@ -1,23 +1,23 @@
 import type { AuditOptions } from '../audit/audit.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
-import { boundOf } from '../reaper/bound.ts'
+import { boundOf } from '../reaper/recovery-bound.ts'
 
-/** How to audit. */
+/** Options of an audit. */
 export interface HowToAudit {
-  /** How many of the latest jobs are checked where it takes a look at each. Default 100,000; null for all. */
+  /** For checks that scan jobs, how many of the latest jobs to scan; null for all. Default: 100,000. */
   latest?: number | null
-  /** How long one check may take before it is given up and reported as unfinished. Default 10 s; with `latest: null`, ten minutes. */
+  /** How long one check may take before it is abandoned and reported as unfinished. Default: 10 s, or ten minutes with `latest: null`. */
   budgetMs?: number
-  /** Told before each check. */
+  /** Called before each check. */
   onCheck?: AuditOptions['onCheck']
 }
 
-/** How to audit, checked. */
+/** Checks the options of an audit. */
 export function auditOptionsOf(config: Config, { latest = 100_000, budgetMs, onCheck }: HowToAudit = {}): AuditOptions {
   if (budgetMs !== undefined && !(budgetMs >= 1))
     throw new HoldfastError('option_invalid', `The option budgetMs must be milliseconds from 1, not ${budgetMs}.`)
-  // the server must give up before the client does: that would look like a connection that broke
+  // the server must give up before the client does, which would look like a broken connection
   const mostMs = config.statementTimeoutMs * 0.9
   return {
     boundMs: boundOf(config),

@@ -1,4 +1,4 @@
-import { abortOwned, type Continuation, getOwned, type OwnedRow } from '../barrier/owned.sql.ts'
+import { abortOwned, type Continuation, getOwned, type OwnedRow } from '../barrier/barrier.sql.ts'
 import {
   type Arrived,
   arriveIn,
@@ -11,34 +11,34 @@ import {
   refuse,
   tenantOf,
   textOf,
-} from '../barrier/owned.ts'
+} from '../barrier/barrier.ts'
 import type { Owner } from '../barrier/owner.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob, InputOf } from '../job/define.ts'
 import { isComplete } from '../job/fan-out.ts'
 import type { JobId } from '../job/id.ts'
-import type { Queryable, Runner, Store } from '../store/store.ts'
-import { runnerInside } from '../store/transaction.ts'
+import type { Queryable, Runner, Store } from '../postgres/store.ts'
+import { runnerInside } from '../postgres/transaction.ts'
 import { prepare, type SubmitOptions } from '../submit/prepare.ts'
 
 /** A barrier to open. */
 export interface OpenBarrier<J extends AnyJob = AnyJob> {
-  /** Yours to choose, one for all tenants; such as the id of the execution that waits. */
+  /** An id of your choice, unique across tenants, such as the id of the waiting execution. */
   id: string
-  /** Whose it is, and its continuation's. Default: `default`; with an owner it must be given. */
+  /** The tenant of the barrier and its continuation; required with an owner. Default: `default`. */
   tenant?: string
-  /** How many parts there are (they are called 0, 1, 2 …), or their names. */
+  /** The number of parts (named 0, 1, 2 …), or their names. */
   parts: number | readonly string[]
-  /** Until when all parts must have arrived: a time, or milliseconds from now. Default: for ever. */
+  /** When the barrier expires: a time, or milliseconds from now. Default: never. */
   expires?: Date | number
   /** The job to submit, once, when the last part has arrived. */
   continuation: { job: J; input: InputOf<J> } & Omit<SubmitOptions, 'key' | 'tenant' | 'webhook' | 'traceparent'>
-  /** Whose execution waits: one of the owners of `connect({ owners })`, and what it calls the execution. It is asked when the barrier expires. */
+  /** The owner of the waiting execution: one of `connect({ owners })`, and the id that it uses for the execution. It is asked when the barrier expires. */
   owner?: { name: string; execution: string }
 }
 
-/** A barrier, as it stands. */
+/** The current state of a barrier. */
 export interface OwnedBarrier {
   id: string
   tenant: string | null
@@ -46,9 +46,9 @@ export interface OwnedBarrier {
   arming: number
   total: number
   arrived: number
-  /** Whether all parts have arrived; `unknown` if the count makes no sense. */
+  /** Whether all parts have arrived; `unknown` if the count is invalid. */
   isComplete: true | false | 'unknown'
-  /** Parts that have not arrived, by name, at most 100 of them. */
+  /** The names of parts that have not arrived, at most 100. */
   missing: string[]
   openedAt: Date
   armedAt: Date
@@ -58,25 +58,27 @@ export interface OwnedBarrier {
   continuation: { kind: string; job: JobId }
 }
 
+/** The tenant of a barrier, and the transaction to use. */
 interface Scope {
+  /** Only a barrier of this tenant. Default: all tenants. */
   tenant?: string
-  /** A transaction of yours that it should be part of. */
+  /** Your transaction to run in. */
   tx?: Queryable
 }
 
-/** Barriers of their own, for executions that another system owns. */
+/** Standalone barriers, for executions that another system owns. */
 export interface Barriers {
-  /** Opens a barrier; an open one is armed again, with a new expiry and what has arrived kept. Fires at once if there is nothing to wait for. */
+  /** Opens a barrier. An open barrier is re-armed with a new expiry and keeps the parts that have arrived. Fires at once if there is nothing to wait for. */
   open<J extends AnyJob>(barrier: OpenBarrier<J>, how?: { tx?: Queryable }): Promise<Opened>
-  /** A part has arrived. The last one fires the continuation, in the same transaction. Throws part_unknown. */
+  /** Records that a part has arrived. The last part fires the continuation in the same transaction. Throws part_unknown. */
   arrive(id: string, part: string | number, scope?: Scope): Promise<Arrived>
-  /** Removes an open barrier; whatever still arrives is abandoned. */
+  /** Removes an open barrier; parts that arrive later are abandoned. */
   abort(id: string, scope?: Scope): Promise<'aborted' | 'fired' | 'gone'>
-  /** The barrier, or null if there is none. One that has fired or expired is remembered for a week. */
+  /** Returns the barrier, or null if there is none. Fired and expired barriers are kept for a week. */
   get(id: string, scope?: { tenant?: string }): Promise<OwnedBarrier | null>
 }
 
-/** Makes the barriers of an engine. `idle` resolves when no arrival is under way. */
+/** Makes the barriers of an engine. `idle` resolves when no arrival is being written. */
 export function makeBarriers(parts: {
   store: Store
   config: Config
@@ -123,15 +125,16 @@ function ownerOf(
   if (owner === undefined) return { owner: null, execution: null }
   const name = textOf('owner.name', owner?.name)
   const known = Object.keys(owners)
-  // a process that only opens barriers needs no owners of its own; one that has some is taken at its word
+  // a process that only opens barriers needs no owners; if it has some, the name must be one of them
   if (known.length > 0 && !known.includes(name))
     throw new HoldfastError(
       'owner_unknown',
-      `No owner is named ${JSON.stringify(name)} here; connect({ owners }) has ${known.join(', ')}.`,
+      `No owner is named ${JSON.stringify(name)}; connect({ owners }) has ${known.join(', ')}.`,
     )
   if (tenant === undefined)
-    refuse('tenant must be given with an owner, for it is asked about an execution of that tenant', tenant)
-  if (expires === undefined) refuse('expires must be given with an owner, for it is asked at the expiry', expires)
+    refuse('tenant is required with an owner, because the owner is asked about an execution of that tenant', tenant)
+  if (expires === undefined)
+    refuse('expires is required with an owner, because the owner is asked at the expiry', expires)
   return { owner: name, execution: textOf('owner.execution', owner?.execution) }
 }
 
@@ -140,7 +143,7 @@ type Given = { job: AnyJob; input: unknown } & Omit<SubmitOptions, 'key' | 'tena
 async function continuationOf(config: Config, given: Given): Promise<Continuation> {
   const { job, input, ...options } = given ?? {}
   if (typeof job !== 'object' || job === null || !Array.isArray(job.stages))
-    throw new HoldfastError('unknown_kind', 'The continuation of a barrier takes what defineJob returned as its `job`.')
+    throw new HoldfastError('unknown_kind', 'The `job` of a continuation must be a value that defineJob returned.')
   const odd = Object.keys(options).find((name) => !['priority', 'runAt', 'delayMs', 'meta'].includes(name))
   if (odd !== undefined) refuse('continuation takes job, input, priority, runAt, delayMs and meta', odd)
   const {
@@ -153,7 +156,7 @@ async function continuationOf(config: Config, given: Given): Promise<Continuatio
     input: json,
     meta,
   } = await prepare(config, job, input, options)
-  return { kind, queue, priority, crashBudget, delayMs, runAt, input: json, meta }
+  return { kind, queue, priority, crashBudget, delayMs, runAt, input: String(json), meta }
 }
 
 function barrierOf(row: OwnedRow): OwnedBarrier {

@@ -1,29 +1,29 @@
 import type { Owner } from '../barrier/owner.ts'
 import { type Config, type GivenSettings, readConfig } from '../config/config.ts'
 import { settingNames } from '../config/settings.ts'
+import { startEmbedded } from '../embedded/embedded.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { type Known, refuseUnknown } from '../errors/options.ts'
 import { type AnyJob, isJob } from '../job/define.ts'
-import { startEmbedded } from '../store/embedded/embedded.ts'
-import { checkSchema, migrate } from '../store/migrate.ts'
-import { isTransactionPooler, poolerAdvice } from '../store/pooler.ts'
-import { openStore, type Store } from '../store/store.ts'
+import { isTransactionPooler, poolerAdvice } from '../postgres/pooler.ts'
+import { openStore, type Store } from '../postgres/store.ts'
+import { checkSchema, migrate } from '../schema/migrate.ts'
 import { type Holdfast, makeHoldfast } from './engine.ts'
 import { type Log, makeLog } from './log.ts'
 
-/** How to connect: to a Postgres of yours by `url`, or to an embedded one by `embedded`, the folder of its data. */
+/** Connection options: `url` for your own Postgres, or `embedded` with a data folder for an embedded one. */
 export interface ConnectOptions extends GivenSettings {
-  /** A folder, or true for the one in the settings. Migrated without being asked. */
+  /** A data folder, or true for the `dataDir` setting. Holdfast migrates it automatically. */
   embedded?: string | true
-  /** The kinds that this process knows. */
+  /** The job kinds of this process. */
   jobs?: readonly AnyJob[]
-  /** Whether to bring the schema up to date first. Default: only for an embedded Postgres. */
+  /** Whether to migrate the schema first. Default: only for an embedded Postgres. */
   migrate?: boolean
-  /** A pino-like logger; default: one of our own at `logLevel`, writing to standard error. */
+  /** A pino-compatible logger. Default: a built-in logger at `logLevel` that writes to standard error. */
   log?: Log
-  /** The systems whose executions barriers wait for, by name. Each is asked by the processes that know it and work or reap, whoever leads. */
+  /** The systems that own executions behind barriers, by name. Any process that runs a worker or reaper and has the owner configured asks it, whether or not it is leader. */
   owners?: Readonly<Record<string, Owner>>
-  /** Names the process that supervises this one, if one does. */
+  /** The name of the process that supervises this one, if any. */
   supervisor?: string
 }
 
@@ -37,7 +37,7 @@ const knownOptions: Known<ConnectOptions> = {
   ...(Object.fromEntries(settingNames.map((name) => [name, true])) as Known<GivenSettings>),
 }
 
-/** Connects to Holdfast. The schema is checked, so what it answers can be used. */
+/** Connects to Holdfast and checks that the database schema is up to date. */
 export async function connect(options: ConnectOptions): Promise<Holdfast> {
   const { embedded, jobs = [], migrate: wantsMigration, log: givenLog, supervisor, owners = {}, ...given } = options
   refuseUnknown('connect', options, knownOptions)
@@ -58,7 +58,7 @@ export async function connect(options: ConnectOptions): Promise<Holdfast> {
     await checkSchema(store)
     return makeHoldfast({
       store,
-      // one for each owner, whose barriers are marked one after the other, and one for those whose owner is not known here
+      // one for each owner, whose barriers are marked one by one, and one for barriers whose owner is not configured here
       aside: openStore({ ...access, poolSize: Object.keys(owners).length + 1 }),
       waits: openStore({ ...access, poolSize: 1 }),
       owners,
@@ -77,7 +77,7 @@ export async function connect(options: ConnectOptions): Promise<Holdfast> {
   }
 }
 
-/** Warns of a pooler that nobody spoke of, once. */
+/** Warns once about a pooler that is not configured. */
 function poolerWarning(log: Log): () => void {
   let isTold = false
   return () => {
@@ -85,7 +85,7 @@ function poolerWarning(log: Log): () => void {
     isTold = true
     log.warn(
       {},
-      `the database URL leads through a transaction pooler, so Holdfast does without prepared names, LISTEN and session locks. ${poolerAdvice}`,
+      `the database URL points to a transaction pooler, so Holdfast works without named prepared statements, LISTEN and session locks. ${poolerAdvice}`,
     )
   }
 }
@@ -95,17 +95,14 @@ function checkJobs(jobs: readonly AnyJob[]): void {
   if (odd >= 0) throw new HoldfastError('kind_invalid', `jobs[${odd}] is not a job; pass what defineJob returned.`)
   const twice = jobs.map((job) => job.kind).find((kind, index, kinds) => kinds.indexOf(kind) !== index)
   if (twice)
-    throw new HoldfastError(
-      'kind_invalid',
-      `Two kinds are named ${JSON.stringify(twice)}; each needs a name of its own.`,
-    )
+    throw new HoldfastError('kind_invalid', `Two kinds are named ${JSON.stringify(twice)}; kind names must be unique.`)
 }
 
 async function startServer(config: Config, embedded: string | true | undefined, log: Log) {
   if (embedded === undefined)
     throw new HoldfastError(
       'config_invalid',
-      'No database is given: pass `url` (or set HOLDFAST_URL) for a Postgres of yours, or `embedded: true` for one in a folder.',
+      'No database is configured: pass `url` (or set HOLDFAST_URL) for your own Postgres, or `embedded: true` for an embedded one.',
     )
   return startEmbedded({
     dir: embedded === true ? config.dataDir : embedded,

@@ -1,300 +1,169 @@
 import { type Audit, audit } from '../audit/audit.ts'
-import type { Owner } from '../barrier/owner.ts'
 import type { Config } from '../config/config.ts'
-import { HoldfastError } from '../errors/errors.ts'
-import type { Wakeups } from '../events/wakeups.ts'
+import type { Events } from '../events/events.ts'
 import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
-import type { JobId } from '../job/id.ts'
-import { makeVitals, type Pulse, type Vitals } from '../service/vitals.ts'
-import { checkSchema } from '../store/migrate.ts'
-import type { Queryable, Store } from '../store/store.ts'
-import { runnerInside } from '../store/transaction.ts'
-import { cancelPatiently } from '../submit/cancel.ts'
-import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
-import { cancelJobs, redoJobs } from '../submit/submit.sql.ts'
-import { type MakeSome, makeSubmitter, submitInSlices } from '../submit/submit.ts'
-import type { Remote } from '../worker/remote.ts'
+import { idOf } from '../job/validate-argument.ts'
+import { type Keys, makeKeys } from '../keys/keys.ts'
+import { makeScrape } from '../metrics/scrape.ts'
+import type { Queryable } from '../postgres/store.ts'
+import { type PauseOptions, pause, resume } from '../reads/queues.ts'
+import { makeReads, type Reads } from '../reads/reads.ts'
+import { oldSnapshotOf } from '../reads/recovery.ts'
+import { Results } from '../reads/results.ts'
+import type { Remote } from '../remote/remote.ts'
+import { checkSchema } from '../schema/migrate.ts'
+import type { Pulse } from '../service/vitals.ts'
+import { makeCanceller } from '../submit/cancel.ts'
+import type { SubmitOptions } from '../submit/prepare.ts'
+import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts'
 import { auditOptionsOf, type HowToAudit } from './audit.ts'
 import { type Barriers, makeBarriers } from './barriers.ts'
-import { alongside, type Deliverer, makeDeliverer } from './deliver.ts'
-import { type Events, makeEngineWakeups, makeEvents } from './events.ts'
-import { idOf, known, textOf } from './given.ts'
-import { type Handle, makeHandle } from './handle.ts'
-import { type JobLog, makeJobLog } from './job-log.ts'
-import { type Keys, makeKeys } from './keys.ts'
-import type { Log } from './log.ts'
-import { type Metrics, makeMetrics } from './metrics.ts'
+import { cancelJob, redoJob } from './cancel.ts'
+import { makeEngineEvents } from './events.ts'
+import type { Handle } from './handle.ts'
 import { withKnownOptions } from './options.ts'
-import { type PauseOptions, pause, resume } from './queues.ts'
-import { stateOf } from './read.sql.ts'
-import { makeReads, type Reads } from './reads.ts'
-import { makeEngineReaper, type Reaping, reclaimChild } from './reap.ts'
+import { type Connected, type EngineParts, makeParts } from './parts.ts'
+import { type PruneReport, pruneNow } from './prune.ts'
+import { type Reaping, reap, reclaimChild } from './reap.ts'
 import { makeEngineRemote } from './remote.ts'
-import { Results } from './results.ts'
-import { makeRunning } from './running.ts'
-import { makeScrape } from './scrape.ts'
-import { inSubmit, type Trace } from './span.ts'
-import { makeWebhooks, type Webhooks } from './webhooks.ts'
-import { type Mended, mendJob, type Why, why } from './why.ts'
-import { makeWorking, type Working, type WorkOptions } from './work.ts'
+import { Running } from './running.ts'
+import { Submissions, type SubmitHow } from './submissions.ts'
+import { type Repaired, repairJob, type Why, why } from './why.ts'
+import { type OnEnded, type Working, type WorkOptions, work } from './work.ts'
 
-/** What a caller may say about one job, and the transaction that it should be part of. */
-export interface SubmitHow extends SubmitOptions {
-  /** A `pg` client inside a transaction, or fromKysely(trx), or fromDrizzle(tx): the job exists if and only if it commits. */
-  tx?: Queryable
-}
-
-/** Holdfast, connected. */
+/** A connected Holdfast instance. */
 export interface Holdfast extends Reads {
-  /** Submits one job. Submits that come at the same time share a commit; a lone one does not wait. */
+  /** Submits one job. Concurrent submits share a commit; a single submit does not wait for others. */
   submit<J extends AnyJob>(job: J, input: InputOf<J>, how?: SubmitHow): Promise<Handle<J>>
-  /** Submits many jobs of a kind: all of them, or none. */
+  /** Submits many jobs of one kind, atomically. */
   submitMany<J extends AnyJob>(
     job: J,
     all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
     how?: { tx?: Queryable },
   ): Promise<Handle<J>[]>
-  /** Submits jobs of several kinds: all of them, or none. */
+  /** Submits jobs of several kinds, atomically. */
   submitMixed(all: readonly ({ job: AnyJob; input: unknown } & SubmitOptions)[]): Promise<Handle<AnyJob>[]>
-  /** A handle on a job that exists already. */
+  /** Returns a handle to an existing job. */
   handle<J extends AnyJob = JobDefinition>(id: string, job?: J): Handle<J>
-  /** The log of changes: durable groups of readers, and looking on. */
+  /** The event log: durable reader groups, and watching events. */
   readonly events: Events
-  /** The keys that open the HTTP door. */
+  /** The API keys for the HTTP API. */
   readonly keys: Keys
-  /** Webhooks: endpoints of tenants, and what is sent to them. */
+  /** Webhook endpoints of tenants, and their deliveries. */
   readonly webhooks: Webhooks
-  /** Barriers of their own, for executions that another system owns. */
+  /** Standalone barriers, for executions that another system owns. */
   readonly barrier: Barriers
-  /** For workers that are not connected to the database: what a server does in their name. */
+  /** What a server does on behalf of remote workers, which have no database connection. */
   readonly remote: Remote
-  /** Cancels a job, whether it waits or runs. Throws job_not_found, or move_illegal if it is final. */
+  /** Cancels a queued, waiting or running job. Throws job_not_found, or move_illegal if it is final. */
   cancel(id: string, options?: { reason?: string; by?: string; tenant?: string }): Promise<void>
-  /** Sends a failed, partial or cancelled job round again. */
+  /** Re-runs a failed, partial or cancelled job. */
   redo(id: string, options?: { from?: 'failed' | 'start'; by?: string; tenant?: string }): Promise<void>
-  /** Why a job is where it is: what every source says, a verdict, and what happens next. Throws job_not_found. */
+  /** Explains the state of a job: what every source says, a verdict, and what happens next. Throws job_not_found. */
   why(id: string, scope?: { tenant?: string }): Promise<Why>
-  /** Makes the repair that `why` names, if it is still right; with `dryRun` it only says what it would do. */
-  mend(id: string, options?: { tenant?: string; dryRun?: boolean; by?: string }): Promise<Mended>
-  /** Stops the claiming of a queue's jobs; what runs goes on. `by` and `reason` are shown to whoever wonders. */
+  /** Applies the repair that `why` names, if it still applies; with `dryRun`, only reports what it would do. */
+  repair(id: string, options?: { tenant?: string; dryRun?: boolean; by?: string }): Promise<Repaired>
+  /** Pauses a queue: workers stop claiming its jobs, and running jobs continue. `by` and `reason` are kept for diagnosis. */
   pauseQueue(name: string, options?: PauseOptions): Promise<void>
+  /** Resumes a paused queue. */
   resumeQueue(name: string, options?: { by?: string }): Promise<void>
-  /** Starts to work on the kinds of this process, with a reaper beside it: they live and die together. */
+  /** Starts a worker for the kinds of this process, together with a reaper; they start and stop together. */
   work(options?: WorkOptions): Promise<Working>
   /** Runs a reaper without a worker. */
   reap(): Promise<Reaping>
   /** Plans and sends webhooks without a worker or a reaper. */
   deliver(): Promise<{ stop(): Promise<void> }>
-  /** Gives the jobs of a child process back at once, when its supervisor has seen it end. */
+  /** Revives the jobs of a child process at once, after its supervisor has seen it exit. */
   reclaim(child: { supervisor: string; pid: number; exit?: string }): Promise<void>
-  /** Checks every invariant of the database, reading only, each within a limit of time. */
+  /** Checks every invariant of the database. It only reads, and each check has a time limit. */
   audit(options?: HowToAudit): Promise<Audit>
-  /** Answers if the database does and has the schema that this program knows; throws what is wrong otherwise. */
+  /** Removes finished jobs whose retention period has expired, as the leader does automatically; with `dryRun`, only reports them. */
+  prune(options?: { dryRun?: boolean }): Promise<PruneReport>
+  /** Resolves if the database responds and has the expected schema; otherwise throws the error. */
   ready(): Promise<void>
-  /** What has to turn in this process, and how long each has not: one beyond its limit has stalled. Asks the database nothing. */
+  /** The loops of this process and how long each has made no progress; a loop beyond its limit has stalled. Does not query the database. */
   pulses(): Pulse[]
-  /** What this process counted, and what the database tells of queues, sessions, groups and deliveries, in the text format of Prometheus. */
+  /** The metrics of this process, and of queues, sessions, groups and deliveries from the database, in the Prometheus text format. */
   metrics(): Promise<string>
-  /** Stops whatever runs here, lets go of the database, and stops it if it is embedded. */
+  /** Stops everything that runs in this instance, disconnects from the database, and stops it if it is embedded. */
   close(): Promise<void>
+  /** The effective settings. */
   readonly config: Config
+  /** The URL of the database. */
   readonly url: string
 }
 
-/** What an engine is made of. */
-export interface EngineParts {
-  store: Store
-  /** Connections of their own for those who wait for other systems in a transaction. */
-  aside: Store
-  /** A connection of its own for those who wait for results. */
-  waits: Store
-  owners: Readonly<Record<string, Owner>>
-  url: string
-  config: Config
-  jobs: readonly AnyJob[]
-  log: Log
-  jobLog: JobLog
-  supervisor: string | null
-  onPooler: () => void
-  metrics: Metrics
-  wakeups: Wakeups
-  vitals: Vitals
-  deliverer: Deliverer
-  stopServer: () => Promise<void>
-}
-
-/** One of many jobs to submit, as it was given. */
-type Given = { job: AnyJob; input: unknown } & SubmitOptions
-
-/** Makes Holdfast of its parts: the one place where adapters meet rooms. */
-export function makeHoldfast(
-  given: Omit<EngineParts, 'metrics' | 'wakeups' | 'vitals' | 'deliverer' | 'jobLog'>,
-): Holdfast {
-  const made = { jobLog: makeJobLog(given.log), vitals: makeVitals(), metrics: makeMetrics('process', 'database') }
-  const shared = { ...given, ...made, wakeups: makeEngineWakeups(given) }
-  const { jobLog, vitals } = made
-  const deliverer = makeDeliverer(shared, shared.wakeups)
-  const parts: EngineParts = { ...shared, deliverer }
-  const { store, config, log } = parts
-  const submitter = makeSubmitter(store, config.batchSize)
-  const { idle: arrivalsDone, ...barrier } = makeBarriers(parts)
-  const results = new Results(parts.waits, (error) => log.warn({ err: error }, 'could not look for results'))
-  const { stop: stopRemote, ...remote } = makeEngineRemote(parts, (id) => results.settled(id))
-  const running = makeRunning()
-  const handle = <J extends AnyJob>(id: JobId, isNew: boolean) => makeHandle<J>({ id, isNew, results })
-
-  function prepareOne(
-    job: AnyJob,
-    input: unknown,
-    how: SubmitOptions,
-    trace: Trace,
-  ): PreparedJob | Promise<PreparedJob> {
-    const options = { ...how, ...trace(how) }
-    if (how.webhook === undefined) return prepare(config, known(job), input, options)
-    return deliverer.forJob(how).then((webhook) => prepare(config, known(job), input, options, webhook))
-  }
-
-  async function submit<J extends AnyJob>(
-    job: J,
-    input: InputOf<J>,
-    { tx, ...how }: SubmitHow = {},
-  ): Promise<Handle<J>> {
-    return inSubmit(job, how.traceparent, async (trace) => {
-      const prepared = await prepareOne(job, input, how, trace)
-      const [first] = tx
-        ? await submitInSlices(await runnerInside(tx), [prepared], 1)
-        : [await submitter.submit(prepared)]
-      const submitted = first as { id: JobId; isNew: boolean }
-      return handle<J>(submitted.id, submitted.isNew)
-    })
-  }
-
-  async function submitMany<J extends AnyJob>(
-    job: J,
-    all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
-    { tx }: { tx?: Queryable } = {},
-  ): Promise<Handle<J>[]> {
-    return submitMixed(
-      all.map((one) => ({ ...one, job })),
-      tx,
-    ) as unknown as Promise<Handle<J>[]>
-  }
-
-  async function makeAll(all: readonly Given[], trace: Trace): Promise<PreparedJob[]> {
-    const made: PreparedJob[] = []
-    for (const { job, input, ...how } of all) {
-      const one = prepareOne(job, input, how, trace)
-      made.push(one instanceof Promise ? await one : one)
-    }
-    return made
-  }
-
-  /** Makes jobs as they are needed, unless their order matters; null if that takes time, or a look into the database. */
-  function piecemeal(all: readonly Given[], trace: Trace): MakeSome | null {
-    if (all.some(({ key, webhook }) => key !== undefined || webhook !== undefined)) return null
-    return (from, to) => {
-      const made: PreparedJob[] = []
-      for (const { job, input, ...how } of all.slice(from, to)) {
-        const one = prepareOne(job, input, how, trace)
-        if (one instanceof Promise) {
-          one.catch(() => {}) // it is asked again, by somebody who has time
-          return null
-        }
-        made.push(one)
-      }
-      return made
-    }
-  }
-
-  async function submitMixed(all: readonly Given[], tx?: Queryable): Promise<Handle<AnyJob>[]> {
-    const [first] = all
-    if (!first) return []
-    return inSubmit(first.job, first.traceparent, async (trace) => {
-      const submitted = tx
-        ? await submitInSlices(await runnerInside(tx), await makeAll(all, trace), config.batchSize)
-        : await submitter.submitMany({ count: all.length, all: () => makeAll(all, trace), some: piecemeal(all, trace) })
-      return submitted.map(({ id, isNew }) => handle<AnyJob>(id, isNew))
-    })
-  }
-
-  /** Whether there is no such job or it can't do that now is asked only after the write: before it, the answer may change. */
-  async function explainNothing(id: JobId, move: 'cancel' | 'redo', tenant: string | null): Promise<never> {
-    const [now] = await store.run(stateOf, { ids: [id], tenant })
-    if (!now) throw new HoldfastError('job_not_found', `There is no job ${id}.`)
-    throw new HoldfastError(
-      'move_illegal',
-      `Job ${id} is ${now.state}; it cannot be ${move === 'cancel' ? 'cancelled' : 'redone'} now.`,
-      {
-        details: { state: now.state },
-      },
-    )
-  }
+/** Makes Holdfast of its parts. It wires rooms together and decides nothing. */
+export function makeHoldfast(connected: Connected): Holdfast {
+  const parts = makeParts(connected)
+  const { store, config, vitals } = parts
+  const running = new Running()
+  const results = new Results(parts.waits, (error) => parts.log.warn({ err: error }, 'could not check for results'))
+  const onEnded: OnEnded = (id) => results.settled(id)
+  const submissions = new Submissions(parts, results)
+  const canceller = makeCanceller(store, config.statementTimeoutMs)
+  const [barrier, remote] = [makeBarriers(parts), makeEngineRemote(parts, onEnded)]
+  const [reads, events, webhooks] = [makeReads(parts), makeEngineEvents(parts, running), makeWebhooks(parts)]
 
   async function close(): Promise<void> {
-    await Promise.all([stopRemote(), running.stop()])
-    await Promise.all([submitter.idle(), arrivalsDone()])
-    jobLog.flush()
+    await Promise.all([remote.stop(), running.stop()])
+    await Promise.all([submissions.idle(), canceller.idle(), barrier.idle()])
     await results.stop()
-    await deliverer.close()
-    await Promise.all([store.close(), parts.aside.close(), parts.waits.close()])
-    await parts.stopServer()
+    await closeParts(parts)
   }
-
   let closing: Promise<void> | undefined
-  const events = makeEvents(parts, running.begin)
-  const reads = makeReads(parts)
-  const webhooks = makeWebhooks(parts)
+
   return withKnownOptions({
     ...reads,
+    ...submitMethods(submissions),
     events,
     webhooks,
-    config,
-    url: parts.url,
     barrier,
     remote,
-    submit,
-    submitMany,
-    submitMixed: (all) => submitMixed(all),
-    handle: (id) => handle(idOf(id), false),
+    config,
+    url: parts.url,
     keys: makeKeys(store, remote),
-    async cancel(id, options = {}) {
-      const jobId = idOf(id)
-      const tenant = textOf('tenant', options.tenant)
-      const [reason, by] = [textOf('reason', options.reason), textOf('by', options.by)]
-      const cancelled = await cancelPatiently(store, { ids: [jobId], tenant, reason, by }, config.statementTimeoutMs)
-      if (!cancelled) await explainNothing(jobId, 'cancel', tenant)
-      results.settled(jobId)
-      if (cancelled?.skipped) await store.run(cancelJobs, { ids: cancelled.skipped, tenant, reason, by })
-    },
-    async redo(id, options = {}) {
-      const jobId = idOf(id)
-      const [tenant, by] = [textOf('tenant', options.tenant), textOf('by', options.by)]
-      const [redone] = await store.run(redoJobs, { ids: [jobId], tenant, isFromStart: options.from === 'start', by })
-      if (!redone) await explainNothing(jobId, 'redo', tenant)
-    },
+    cancel: (id, options) => cancelJob({ store, canceller, onEnded }, id, options),
+    redo: (id, options) => redoJob(store, id, options),
     why: (id, scope) => why(parts, id, scope),
-    mend: (id, options) => mendJob(parts, id, options),
+    repair: (id, options) => repairJob(parts, id, options),
     pauseQueue: (name, options = {}) => pause(store, name, options),
     resumeQueue: (name, options = {}) => resume(store, name, options),
-    async work(options = {}) {
-      return running.begin(
-        alongside(
-          makeWorking(parts, options, (id) => results.settled(id)),
-          deliverer,
-          config.webhooks,
-        ),
-      )
-    },
-    reap: () => running.begin(alongside(makeEngineReaper(parts), deliverer, config.webhooks)),
-    deliver: () => running.begin(deliverer.share()),
+    work: (options = {}) => work(parts, running, options, onEnded),
+    reap: () => reap(parts, running),
+    deliver: async () => ({ stop: await running.begin(parts.deliverer.share()) }),
     audit: (options) => audit(store, auditOptionsOf(config, options)),
+    prune: (options) => pruneNow(parts, options),
     reclaim: (child) => reclaimChild(parts, child),
     ready: () => checkSchema(store),
-    pulses: vitals.pulses,
-    metrics: makeScrape(parts.metrics, { reads, events, webhooks }),
+    pulses: () => vitals.pulses(),
+    metrics: makeScrape(parts.metrics, { reads, events, webhooks, oldestSnapshot: () => oldSnapshotOf(store) }),
     close: () => {
       closing ??= close()
       return closing
     },
   })
+}
+
+function submitMethods(submissions: Submissions): Pick<Holdfast, 'submit' | 'submitMany' | 'submitMixed' | 'handle'> {
+  return {
+    submit: async (job, input, how) => submissions.submit(job, input, how),
+    submitMany: async <J extends AnyJob>(
+      job: J,
+      all: readonly ({ input: InputOf<J> } & SubmitOptions)[],
+      { tx }: { tx?: Queryable } = {},
+    ) => {
+      const jobs = all.map((one) => ({ ...one, job }))
+      return submissions.submitMixed(jobs, tx) as unknown as Promise<Handle<J>[]>
+    },
+    submitMixed: (all) => submissions.submitMixed(all),
+    handle: (id) => submissions.handle(idOf(id)),
+  }
+}
+
+async function closeParts({ store, aside, waits, jobLog, deliverer, stopServer }: EngineParts): Promise<void> {
+  jobLog.flush()
+  await deliverer.close()
+  await Promise.all([store.close(), aside.close(), waits.close()])
+  await stopServer()
 }

@@ -2,17 +2,18 @@ import { HoldfastError } from '../errors/errors.ts'
 import { refuseUnknown } from '../errors/options.ts'
 import type { AnyJob } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
-import type { Result } from './job.ts'
-import type { Ending, Results } from './results.ts'
+import type { Result } from '../reads/job.ts'
+import type { Ending, Results } from '../reads/results.ts'
 
-/** What a submit answers: the job's id, and a way to wait for its result. */
+/** The handle of a job: its id, and a way to wait for its result. */
 export interface Handle<J extends AnyJob> {
+  /** The id of the job. */
   readonly id: JobId
-  /** False if an earlier submit with the same key had made the job already. */
+  /** False if an earlier submit with the same key created the job. */
   readonly isNew: boolean
   /**
-   * Waits until the job is final and answers its result. Throws job_failed, job_cancelled, or result_timeout (the job
-   * goes on). All waits of a process share one connection and look together, so tens of thousands may wait at once.
+   * Waits until the job is final and returns its result. Throws job_failed, job_cancelled, or result_timeout (the job continues). All waits of
+   * a process share one connection and query together, so tens of thousands may wait at once.
    */
   result(options?: { timeout?: number; signal?: AbortSignal }): Promise<Result<J>>
 }
@@ -37,10 +38,10 @@ export function makeHandle<J extends AnyJob>(parts: { id: JobId; isNew: boolean;
 
 function resultOf<J extends AnyJob>({ id, state, stage, error, outputs }: Ending): Result<J> {
   const byStage = Object.fromEntries(outputs.map(({ name, output }) => [name, output]))
-  // a stage that returned nothing has no row, so the last row may be of an earlier one
+  // a stage that returned nothing has no row, so the last row may belong to an earlier stage
   const output = outputs.find((one) => one.stage === stage)?.output ?? null
   if (state === 'succeeded') return { state, output, outputs: byStage } as Result<J>
-  // without an error all stages have returned, and only some items are missing
+  // without an error, all stages have returned, and only some items failed
   if (state === 'partial')
     return { state, output: error ? null : output, outputs: byStage, error } as unknown as Result<J>
   if (state === 'cancelled')

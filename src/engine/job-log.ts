@@ -2,7 +2,7 @@ import type { Fence } from '../job/id.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import type { Log } from './log.ts'
 
-/** What is to be said about one job. */
+/** The facts of a log line about one job. */
 export interface JobFacts {
   job: string
   kind: string
@@ -12,16 +12,16 @@ export interface JobFacts {
   [fact: string]: unknown
 }
 
-/** Says in the log what became of single jobs, without drowning everything else when very many fail at once. */
+/** Logs what happens to single jobs, without flooding the log when very many fail at once. */
 export interface JobLog {
   warn(facts: JobFacts, message: string): void
-  /** Says how many were left out so far. */
+  /** Logs how many lines were left out so far. */
   flush(): void
 }
 
-/** How many lines a second there may be of jobs of one kind that come to the same end. */
+/** How many lines per second there may be about jobs of one kind with the same message. */
 const mostAlike = 5
-/** How many kinds and ends are told apart in one second; the rest is only counted. */
+/** How many pairs of kind and message are distinguished per second; the rest is only counted. */
 const mostGroups = 20
 const windowMs = 1_000
 
@@ -33,7 +33,7 @@ interface Group {
   reason: string | undefined
 }
 
-/** Makes the log of jobs. Beyond a few lines a second per kind and end, it counts, and says the number and the last reason each second. */
+/** Makes the log of jobs. Beyond a few lines per second for each kind and message, it only counts, and logs the number and the last reason each second. */
 export function makeJobLog(log: Log): JobLog {
   const groups = new Map<string, Group>()
   let beyond = 0
@@ -44,7 +44,7 @@ export function makeJobLog(log: Log): JobLog {
     timer = undefined
     for (const { leftOut, message, kind, reason } of groups.values())
       if (leftOut > 0) log.warn({ kind, leftOut, ...(reason !== undefined && { reason }) }, `${message}: more of them`)
-    if (beyond > 0) log.warn({ leftOut: beyond }, 'more jobs failed or were taken back, of many kinds')
+    if (beyond > 0) log.warn({ leftOut: beyond }, 'more jobs of many kinds failed or were revived')
     groups.clear()
     beyond = 0
   }
@@ -60,7 +60,7 @@ export function makeJobLog(log: Log): JobLog {
   return {
     flush,
     warn(facts, message) {
-      // a process that has nothing else to do need not wait for it
+      // must not keep a process alive that has nothing else to do
       timer ??= setTimeout(flush, windowMs).unref()
       const group = groupOf(`${message}\n${facts.kind}`, facts, message)
       if (!group) beyond += 1
@@ -75,14 +75,14 @@ export function makeJobLog(log: Log): JobLog {
   }
 }
 
-/** What is said of an attempt that failed. Each begins alike, so that whoever shows failures otherwise can leave these out. */
+/** The messages about failed attempts. They start alike, so that a reader that shows failures in another way can skip them. */
 export const failureWords = {
-  retry: 'an attempt failed; it is tried again',
-  fail: 'an attempt failed, and its job with it',
-  partial: 'an attempt of an optional stage failed, and its job ends partial',
+  retry: 'an attempt failed; it will be retried',
+  fail: 'an attempt failed; its job has failed',
+  partial: 'an attempt of an optional stage failed; its job is partial',
 } as const
 
-/** Says that an attempt failed, if it did. */
+/** Logs that an attempt failed, if it did. */
 export function tellOutcome(
   jobs: JobLog,
   { fence, kind, stage }: { fence: Fence; kind: string; stage: string },

@@ -1,23 +1,28 @@
 import type { Known } from '../errors/options.ts'
 import { refuseUnknown } from '../errors/options.ts'
+import type { Events } from '../events/events.ts'
+import type { SubscribeOptions } from '../events/subscribe.ts'
+import type { EventPageOptions, WatchOptions } from '../events/watch.ts'
+import type { Actor, TenantScope } from '../job/scope.ts'
+import type { KeyListOptions, KeyMaker, Keys, NewKey } from '../keys/keys.ts'
+import type { KindOptions } from '../reads/kinds.ts'
+import type { ListOptions } from '../reads/list-filter.ts'
+import type { PauseOptions } from '../reads/queues.ts'
+import type { TimelineOptions } from '../reads/reads.ts'
+import type { SessionOptions } from '../reads/sessions.ts'
 import type { JobWebhook, SubmitOptions } from '../submit/prepare.ts'
+import type { DeliveryOptions } from '../webhooks/deliveries.ts'
+import type { NewEndpoint } from '../webhooks/endpoints.ts'
+import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { Barriers, OpenBarrier } from './barriers.ts'
-import type { Actor, DeliveryOptions, TenantScope } from './deliveries.ts'
-import type { Holdfast, SubmitHow } from './engine.ts'
-import type { EventPageOptions, Events, SubscribeOptions, WatchOptions } from './events.ts'
-import type { ListOptions } from './given.ts'
-import type { KeyListOptions, KeyMaker, Keys, NewKey } from './keys.ts'
-import type { KindOptions } from './kinds.ts'
-import type { PauseOptions } from './queues.ts'
-import type { TimelineOptions } from './reads.ts'
-import type { SessionOptions } from './sessions.ts'
-import type { NewEndpoint, Webhooks } from './webhooks.ts'
+import type { Holdfast } from './engine.ts'
+import type { SubmitHow } from './submissions.ts'
 import type { WorkOptions } from './work.ts'
 
-/** The options of some methods: by name, at which places they take them, and which. A table within a table is of options that hold options. */
+/** The options of methods: by method, then by the position of the argument. A nested table is for an option that has options itself. */
 type Table<T> = { readonly [Method in keyof T]?: { readonly [place: number]: object } }
 
-/** What the argument of a method at that place may hold. */
+/** The options of the argument at this position of a method. */
 type Taken<T, Method extends keyof T, Place extends number> = T[Method] extends (...args: infer Args) => unknown
   ? Known<NonNullable<Args[Place]>>
   : never
@@ -56,7 +61,7 @@ const audit: Taken<Holdfast, 'audit', 0> = { latest: true, budgetMs: true, onChe
 const cancel: Taken<Holdfast, 'cancel', 1> = { reason: true, by: true, tenant: true }
 const pause: Known<PauseOptions> = { by: true, reason: true }
 const redo: Taken<Holdfast, 'redo', 1> = { from: true, by: true, tenant: true }
-const mend: Taken<Holdfast, 'mend', 1> = { tenant: true, dryRun: true, by: true }
+const repair: Taken<Holdfast, 'repair', 1> = { tenant: true, dryRun: true, by: true }
 
 const engineOptions: Table<Holdfast> = {
   submit: { 2: { ...submit, ...tx } },
@@ -67,9 +72,10 @@ const engineOptions: Table<Holdfast> = {
   why: { 1: tenant },
   pauseQueue: { 1: pause },
   resumeQueue: { 1: { by: true } },
-  mend: { 1: mend },
+  repair: { 1: repair },
   work: { 0: work },
   audit: { 0: audit },
+  prune: { 0: { dryRun: true } },
   get: { 1: tenant },
   state: { 1: tenant },
   list: { 0: list },
@@ -195,7 +201,7 @@ const barrierOptions: Table<Barriers> = {
 
 type Call = (...given: unknown[]) => unknown
 
-/** The same Holdfast, but an option that a method does not take is refused: misspelt, it would be ignored, and nobody would ever know. */
+/** The same Holdfast, whose methods refuse unknown options. A misspelled option would otherwise be silently ignored. */
 export function withKnownOptions(holdfast: Holdfast): Holdfast {
   return {
     ...guarded('', holdfast, engineOptions),
@@ -218,7 +224,7 @@ function guard(name: string, call: Call, places: Record<number, object>): Call {
     try {
       for (const place in places) refuseIn(name, given[place], places[place] as object)
     } catch (error) {
-      // a generator is asked before it runs, and throws; whatever answers a promise, rejects it
+      // a watch returns a generator, so it throws at once; all other methods return a promise, and reject
       if (name === 'events.watch') throw error
       return Promise.reject(error)
     }

@@ -1,42 +1,61 @@
 import { messageOf } from '../errors/errors.ts'
-import { type Duty, type DutyReport, duties, type Orphan } from '../reaper/duties.ts'
-import { forgetOldKinds } from '../reaper/kind-duties.ts'
-import { logDuties } from '../reaper/log-duties.ts'
-import { ownerDuties } from '../reaper/owner-duties.ts'
-import { makeReaper, type Reaper, type ReaperNews, runSweep, type Sweep } from '../reaper/reaper.ts'
-import { report } from '../reaper/report.ts'
+import type { Statement } from '../postgres/sql.ts'
+import { forgetOldKinds } from '../reaper/duties/forget-kinds.ts'
+import { pruning } from '../reaper/duties/prune.ts'
+import { duties, logDuties, ownerDuties } from '../reaper/duties.ts'
+import { type Duty, type DutyReport, type Orphan, report } from '../reaper/duty.ts'
+import { makeReaper, type Reaper, type ReaperObserver, runSweep, type Sweep } from '../reaper/reaper.ts'
 import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
+import type { Service } from '../service/service.ts'
 import { forgetDeliveries } from '../webhooks/deliveries.sql.ts'
 import { forgetSnapshots } from '../why/facts.sql.ts'
-import type { EngineParts } from './engine.ts'
-import { patientMs } from './patience.ts'
-import { tellTrouble } from './trouble.ts'
+import { withWebhooks } from './deliver.ts'
+import { patientMs } from './liveness.ts'
+import { logError } from './log-error.ts'
+import type { EngineParts } from './parts.ts'
+import type { Running } from './running.ts'
 
-/** Makes the reaper of an engine: it leads, or waits to. */
-export function makeEngineReaper(parts: EngineParts): Reaper {
+/** A running reaper. */
+export interface Reaping {
+  /** The current term if it is leader; null if another process is. */
+  term(): number | null
+  /** Stops the reaper; if it is leader, another process takes over. */
+  stop(): Promise<void>
+}
+
+/** Starts a reaper, and webhooks with it. */
+export async function reap(parts: EngineParts, running: Running): Promise<Reaping> {
+  const reaper = makeEngineReaper(parts)
+  const stop = await running.begin(withWebhooks(parts, reaper))
+  return { term: () => reaper.term(), stop }
+}
+
+/** Makes the reaper of an engine: it is leader, or waits to become it. */
+export function makeEngineReaper(parts: EngineParts): Service & Pick<Reaper, 'term'> {
   const { store, aside, owners, config } = parts
-  // whoever arms a barrier while it is marked waits for the mark, and must not give up before it is over
+  // a call that re-arms a barrier while it is being marked waits for that, and must not time out first
   const timeoutMs = Math.min(config.ownerTimeoutMs, config.statementTimeoutMs / 2)
   const log = logDuties({ retentionMs: config.eventRetentionMs, capMs: config.eventCapMs })
   const outside = {
     duties: [
       ...ownerDuties({ store: aside, owners, timeoutMs }),
       ...log,
-      forgetOldDeliveries(config.deliveryRetentionMs),
-      forgetOldSnapshots(config.eventRetentionMs),
+      pruning(config),
+      forgetting('forgetDeliveries', forgetDeliveries, config.deliveryRetentionMs),
+      forgetting('forgetSnapshots', forgetSnapshots, config.eventRetentionMs),
       forgetOldKinds(config.kindRetentionMs),
     ],
-    news: outsideNews(parts),
+    observer: outsideObserver(parts),
   }
-  return watched(parts, makeReaper({ store, config, news: reaperNews(parts), outside }))
+  return watched(parts, makeReaper({ store, config, observer: reaperObserver(parts), outside }))
 }
 
 /** The same reaper, whose loops are watched while it runs. */
-function watched(parts: EngineParts, reaper: Reaper): Reaper {
+function watched(parts: EngineParts, reaper: Reaper): Service & Pick<Reaper, 'term'> {
   const { vitals } = parts
   let watching: (() => void)[] = []
   return {
-    ...reaper,
+    term: () => reaper.term(),
     async start() {
       await reaper.start()
       if (watching.length > 0) return
@@ -53,84 +72,72 @@ function watched(parts: EngineParts, reaper: Reaper): Reaper {
   }
 }
 
-/** A reaper that runs. */
-export interface Reaping {
-  /** The term in which it leads at this moment; null if another process leads. */
-  term(): number | null
-  stop(): Promise<void>
-}
-
 const batch = 500
 
-function forgetOldDeliveries(olderThanMs: number): Duty {
+/** A duty that removes old rows. */
+function forgetting(
+  name: string,
+  statement: Statement<{ olderThanMs: number; limit: number }, unknown>,
+  olderThanMs: number,
+): Duty {
   return {
-    name: 'forgetDeliveries',
+    name,
     everyMs: 60_000,
     async run(store) {
-      const gone = await store.run(forgetDeliveries, { olderThanMs, limit: batch })
-      return report({ isFull: gone.length === batch })
-    },
-  }
-}
-
-function forgetOldSnapshots(olderThanMs: number): Duty {
-  return {
-    name: 'forgetSnapshots',
-    everyMs: 60_000,
-    async run(store) {
-      const gone = await store.run(forgetSnapshots, { olderThanMs, limit: batch })
+      const gone = await store.run(statement, { olderThanMs, limit: batch })
       return report({ isFull: gone.length === batch })
     },
   }
 }
 
 /**
- * Ends the sessions of a child process that was seen to end, and moves its jobs on at once. Any process may do this, leader or not: the
- * row decides.
+ * Ends the sessions of a child process that has exited, and revives its jobs at once. Any process may do this, leader or not: the row
+ * decides.
  */
 export async function reclaimChild(
   parts: EngineParts,
   child: { supervisor: string; pid: number; exit?: string },
 ): Promise<void> {
-  const news = reaperNews(parts)
+  const observer = reaperObserver(parts)
   const ended = await parts.store.run(endChildSessions, { ...child, exit: child.exit ?? null })
   if (ended.length === 0) return
   for (const session of ended) tellEnded(parts, session)
   await runSweep(
     parts.store,
     duties.filter(({ name }) => name === 'reviveAbandoned'),
-    news,
+    observer,
     () => true,
   )
 }
 
-/** What happens when owners are asked: told like the rest, but not mixed into what the sweeps are measured by. */
-function outsideNews(parts: EngineParts): ReaperNews {
+/** Reports on the duties outside of sweeps, without affecting the metrics of sweeps. */
+function outsideObserver(parts: EngineParts): ReaperObserver {
   return {
     elected() {},
     deposed() {},
     done: (_duty, report) => tellReport(parts, report),
     swept: (sweep) => tellSweep(parts, sweep),
-    trouble: (error, duty) => tellDutyTrouble(parts, error, duty),
+    onError: (error, duty) => logDutyError(parts, error, duty),
   }
 }
 
-function reaperNews(parts: EngineParts): ReaperNews {
+function reaperObserver(parts: EngineParts): ReaperObserver {
   const { log, metrics } = parts
   let oldestMs = 0
   return {
     elected(term) {
       metrics.set('holdfast_leader_term', term)
-      log.info({ term }, 'leads')
+      log.info({ term }, 'became leader')
     },
     deposed(term, why) {
       metrics.set('holdfast_leader_term', 0)
-      log.info({ term, why }, 'leads no more')
+      metrics.set('holdfast_prune_overdue_seconds', 0)
+      log.info({ term, why }, 'stepped down')
     },
     done(duty, report) {
       tellReport(parts, report)
       oldestMs = Math.max(oldestMs, ...orphansOf(report).map(({ lost_ms }) => lost_ms))
-      // the other duties know nothing of stranded kinds, and must not say that there are none
+      // the other duties know nothing about stranded kinds, and must not reset the number
       if (duty === 'reportStranded') metrics.set('holdfast_stranded_kinds', report.stranded.length)
     },
     swept(sweep) {
@@ -139,21 +146,21 @@ function reaperNews(parts: EngineParts): ReaperNews {
       oldestMs = 0
       tellSweep(parts, sweep)
     },
-    trouble: (error, duty) => tellDutyTrouble(parts, error, duty),
+    onError: (error, duty) => logDutyError(parts, error, duty),
   }
 }
 
 function tellSweep({ log }: EngineParts, { sweepMs, recovered, failed, isSystemic }: Sweep): void {
-  if (isSystemic) log.error({ failed }, 'systemic: the sweep recovered nothing, and something failed')
+  if (isSystemic) log.error({ failed }, 'systemic failure: the sweep recovered nothing and had errors')
   else if (recovered + failed > 0) log.warn({ recovered, failed, sweepMs: Math.round(sweepMs) }, 'sweep')
 }
 
-function tellDutyTrouble({ log, metrics }: EngineParts, error: unknown, duty: string | undefined): void {
+function logDutyError({ log, metrics }: EngineParts, error: unknown, duty: string | undefined): void {
   if (duty) metrics.add('holdfast_sweep_failures_total', { duty })
-  tellTrouble(log, 'reaper', error, duty ? { duty } : {})
+  logError(log, 'reaper', error, duty ? { duty } : {})
 }
 
-/** Whatever a duty found, moved or not: an orphan that cannot be moved is the one that grows old. */
+/** All orphans that a duty found, moved or not: those that cannot be moved are the ones that grow old. */
 function orphansOf({ revived, quarantined, failed, held }: DutyReport): { lost_ms: number }[] {
   return [...revived, ...quarantined, ...failed, ...held]
 }
@@ -161,32 +168,36 @@ function orphansOf({ revived, quarantined, failed, held }: DutyReport): { lost_m
 function tellReport(parts: EngineParts, report: DutyReport): void {
   const { log, metrics } = parts
   for (const session of report.ended) tellEnded(parts, session)
+  if (report.pruned) {
+    metrics.add('holdfast_jobs_removed_total', {}, report.pruned.removed)
+    metrics.set('holdfast_prune_overdue_seconds', report.pruned.overdueMs / 1000)
+  }
   for (const orphan of report.revived) tellOrphan(parts, 'holdfast_revivals_total', orphan, 'revived')
   for (const orphan of report.quarantined) tellOrphan(parts, 'holdfast_quarantines_total', orphan, 'quarantined')
   for (const { orphan, ...facts } of report.healed) {
     metrics.add('holdfast_revivals_total', { orphan, rung: 'barrier' })
-    log.warn({ orphan, ...facts }, 'a barrier was mended')
+    log.warn({ orphan, ...facts }, 'repaired a barrier')
   }
   for (const { id, error, orphan, isBarrier } of report.failed) {
     metrics.add('holdfast_orphan_failures_total')
     const names = isBarrier ? { barrier: id, ...(orphan ? { orphan } : {}) } : { job: id }
-    log.error({ ...names, reason: messageOf(error) }, 'an orphan could not be moved')
+    log.error({ ...names, reason: messageOf(error) }, 'could not recover an orphan')
   }
-  for (const { id, isBarrier } of report.held)
-    log.debug(
-      { [isBarrier ? 'barrier' : 'job']: id },
-      'an orphan is locked by another transaction; the next sweep tries again',
-    )
+  for (const { id, error, isBarrier } of report.held)
+    log.debug({ [isBarrier ? 'barrier' : 'job']: id, reason: messageOf(error) }, 'left an orphan for a later sweep')
   for (const { isError, ...facts } of report.skipped)
-    log[isError ? 'error' : 'debug'](facts, 'a barrier was left as it is')
+    log[isError ? 'error' : 'debug'](facts, 'left a barrier unchanged')
   for (const { isError, message, facts } of report.notes) log[isError ? 'error' : 'info'](facts, message)
   for (const { queue, kind, waiting_ms } of report.stranded)
-    log.warn({ queue, kind, waitingMs: Math.round(waiting_ms) }, 'jobs wait for a kind that no living worker knows')
+    log.warn(
+      { queue, kind, waitingMs: Math.round(waiting_ms) },
+      'jobs are waiting for a kind that no running worker handles',
+    )
 }
 
 function tellEnded({ log, metrics }: EngineParts, { id, rung, host, pid, lost_ms }: EndedRow): void {
   metrics.add('holdfast_sessions_ended_total', { rung })
-  log.warn({ session: id, rung, host, pid, lostMs: Math.round(lost_ms) }, 'a session is dead')
+  log.warn({ session: id, rung, host, pid, lostMs: Math.round(lost_ms) }, 'ended a dead session')
 }
 
 function tellOrphan(

@@ -1,24 +1,25 @@
+import { version } from '../config/version.ts'
 import { isEnding } from '../job/machine.ts'
-import { makeRemote, type Remote } from '../worker/remote.ts'
-import type { RemoteNews } from '../worker/remote-settle.ts'
-import type { EngineParts } from './engine.ts'
+import { makeRemote, type Remote } from '../remote/remote.ts'
+import type { RemoteObserver } from '../remote/settle.ts'
 import { tellOutcome } from './job-log.ts'
-import { tellTrouble } from './trouble.ts'
-import { type OnEnded, version } from './work.ts'
+import { logError } from './log-error.ts'
+import type { EngineParts } from './parts.ts'
+import type { OnEnded } from './work.ts'
 
-/** Makes what serves remote workers; `onEnded` hears of jobs that end, for whoever waits for one in this process. */
+/** Makes what serves remote workers. `onEnded` is called for each job that ends, for callers in this process that wait for its result. */
 export function makeEngineRemote(parts: EngineParts, onEnded: OnEnded): Remote & { stop(): Promise<void> } {
   const { store, url, config } = parts
-  return makeRemote({ store, url, config, version, news: remoteNews(parts, onEnded) })
+  return makeRemote({ store, url, config, version, observer: remoteObserver(parts, onEnded) })
 }
 
 const mostKinds = 200
-/** No kind can be called this. */
+/** Not a valid name of a kind. */
 const otherKinds = '(other)'
 
-function remoteNews({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): RemoteNews {
+function remoteObserver({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): RemoteObserver {
   const kinds = new Set<string>()
-  /** Whoever has a key may make up kinds, and each is remembered by us and by whoever collects. */
+  /** Anyone with a key may invent kinds, and each would be a metric series of its own. */
   const nameOf = (kind: string) => (kinds.size < mostKinds || kinds.has(kind) ? kinds.add(kind) && kind : otherKinds)
   return {
     settled(attempt, outcome) {
@@ -33,6 +34,6 @@ function remoteNews({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): Re
         'a write of a remote worker was refused: it does not hold these attempts',
       )
     },
-    trouble: (error) => tellTrouble(log, 'server of remote workers', error),
+    onError: (error) => logError(log, 'server of remote workers', error),
   }
 }

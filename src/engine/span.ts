@@ -1,23 +1,23 @@
 import type { AnyJob } from '../job/define.ts'
 import { inSpan, isTraceparent } from '../trace/trace.ts'
 
-interface Given {
+interface Traced {
   traceparent?: string
 }
 
-/** Says which trace to store with a job that is submitted like this. */
-export type Trace = (how: Given) => Given
+/** The trace to store with a job that is submitted with these options. */
+export type Trace = (how: Traced) => Traced
 
 /**
- * Submits within a span, and says which trace to store with the jobs: the span's, so that their attempts belong to it. Without a tracer
- * there is nothing to say, and what the caller has given is stored.
+ * Submits inside a span, and provides the trace to store with the jobs: that of the span, so that their attempts belong to it. Without a tracer,
+ * the traceparent of the caller is stored.
  */
 export function inSubmit<T>(
   job: AnyJob,
   traceparent: string | undefined,
   work: (trace: Trace) => Promise<T>,
 ): Promise<T> {
-  const isParent = (how: Given) => how.traceparent === traceparent && isTraceparent(traceparent)
+  const isParent = (how: Traced) => how.traceparent === traceparent && isTraceparent(traceparent)
   const about = () => ({
     name: `submit ${job?.kind}`,
     kind: 'producer' as const,
@@ -30,7 +30,7 @@ export function inSubmit<T>(
     },
   })
   return inSpan(about, (span) =>
-    // what was given for one of many is theirs, and what is no traceparent is refused by whoever checks it
+    // a job with a traceparent of its own keeps it, and an invalid one is refused when the job is checked
     work((how) => (span && (how.traceparent === undefined || isParent(how)) ? { traceparent: span.traceparent } : {})),
   )
 }

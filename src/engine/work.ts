@@ -1,116 +1,153 @@
-import { readFileSync } from 'node:fs'
-import { readConfig } from '../config/config.ts'
+import { type Config, readConfig } from '../config/config.ts'
+import { version } from '../config/version.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
 import { isEnding } from '../job/machine.ts'
-import { boundOf, ladder } from '../reaper/bound.ts'
+import { boundOf, ladder } from '../reaper/recovery-bound.ts'
 import type { Service } from '../service/service.ts'
-import { makeWorker, type Worker } from '../worker/worker.ts'
-import type { WorkerNews } from '../worker/worker-news.ts'
-import type { EngineParts } from './engine.ts'
+import type { WorkerObserver } from '../worker/observer.ts'
+import { Worker } from '../worker/worker.ts'
+import { withWebhooks } from './deliver.ts'
 import { tellOutcome } from './job-log.ts'
-import { patientMs } from './patience.ts'
+import { patientMs } from './liveness.ts'
+import { logError } from './log-error.ts'
+import type { EngineParts } from './parts.ts'
 import { makeEngineReaper } from './reap.ts'
-import { tellTrouble } from './trouble.ts'
+import type { Running } from './running.ts'
 
-/** How to work. */
+/** Options of a worker. */
 export interface WorkOptions {
-  /** Handlers that run at once; default: the setting. */
+  /** Number of handlers that run concurrently. Default: the `concurrency` setting. */
   concurrency?: number
-  /** Queues to work on; default: the setting, and without it every queue of the kinds known here. */
+  /** Queues to work on. Default: the `queues` setting, or else all queues of the kinds passed to `connect`. */
   queues?: string[]
 }
 
-/** Work that is going on. */
+/** A running worker. */
 export interface Working {
   /** The session of this worker. */
   sessionId(): number
-  /** Whether its lease certainly stands, so that it may claim. */
+  /** Whether its lease is certainly valid, so that it may claim. */
   isHeld(): boolean
-  /** How long the handlers that run may still take, by their time-outs; 0 if none runs. */
+  /** How long the running handlers may still take according to their timeouts; 0 if none is running. */
   allowedMs(): number
-  /** Claims no more, lets handlers finish within their grace, gives back the rest. */
+  /** Stops claiming, lets handlers finish within `drainMs`, and releases the remaining jobs. */
   stop(): Promise<void>
   /**
-   * Resolves when it no longer works: with nothing once it was stopped, or with the error as soon as it failed. A worker that failed stops
-   * by itself, and its reaper with it; its process should be replaced.
+   * Resolves when the worker has ended: with undefined once it was stopped, or with the error as soon as it failed. A worker that failed
+   * stops by itself, together with its reaper; replace its process.
    */
   readonly ended: Promise<HoldfastError | undefined>
 }
 
-/** Told of each job that has ended in this process. */
+/** Called for each job that ends in this process. */
 export type OnEnded = (id: JobId) => void
 
-/** The version of this program. */
-export const version: string = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
-
-/** Makes a worker with a reaper beside it. `start` answers once it claims. */
-export function makeWorking(parts: EngineParts, options: WorkOptions, onEnded: OnEnded): Working & Service {
-  const { log, jobs, metrics } = parts
-  if (jobs.length === 0)
-    throw new HoldfastError('kind_invalid', 'There is nothing to work on: pass the kinds to connect({ jobs: [...] }).')
-  const config = readConfig({ ...parts.config, ...options }, {})
-  const worker = makeWorker({
-    store: parts.store,
-    url: parts.url,
-    isPooled: config.pooled,
-    config,
-    jobs,
-    supervisor: parts.supervisor,
-    version,
-    news: { ...workerNews(parts, onEnded), failed, wornOut },
-  })
-  const reaper = makeEngineReaper(parts)
-  let unwatch = () => {}
-  let stopping: Promise<void> | undefined
-  let end: (error?: HoldfastError) => void = () => {}
-  const ended = new Promise<HoldfastError | undefined>((resolve) => {
-    end = resolve
-  })
-
-  /** Worker and reaper live and die together: a process that can't keep a session must not go on leading either. */
-  function failed(error: HoldfastError): void {
-    log.error({ err: error }, 'the worker has failed; it stops, and its reaper with it')
-    metrics.add('holdfast_worker_failures_total')
-    end(error)
-    unwatch()
-    stopping ??= Promise.all([reaper.stop(), worker.halt()]).then(() => {})
-    stopping.catch((err) => log.error({ err }, 'the failed worker could not stop in good order'))
-  }
-
-  /** Only the process that ends can end handlers that ignore their signal; those that heed it may finish first. */
-  function wornOut(error: HoldfastError): void {
-    log.error({ err: error }, 'too many handlers ignore their signal; the worker drains and has to be replaced')
-    metrics.add('holdfast_worker_failures_total')
-    end(error)
-    stopping ??= worker.stop().then(() => reaper.stop())
-    stopping.catch((err) => log.error({ err }, 'the worker could not drain in good order'))
-  }
-
+/** Starts a worker together with a reaper, and with webhooks. */
+export async function work(
+  parts: EngineParts,
+  running: Running,
+  options: WorkOptions,
+  onEnded: OnEnded,
+): Promise<Working> {
+  const worker = new WorkerWithReaper(parts, options, onEnded)
+  const stop = await running.begin(withWebhooks(parts, worker))
   return {
-    sessionId: worker.sessionId,
-    isHeld: worker.isHeld,
-    allowedMs: worker.allowedMs,
-    ended,
-    async start() {
-      unwatch = watchWorker(parts, worker)
-      await worker.start()
-      if (stopping) throw new HoldfastError('not_running', 'The worker was stopped while it started.')
-      await reaper.start()
-      const bounds = ladder(config).map(({ rung, boundMs }) => `${rung}: ${boundMs} ms`)
-      const facts = { session: worker.sessionId(), boundMs: boundOf(config), ladder: bounds }
-      log.info(facts, 'works; a lost job moves again within the bound')
-    },
-    stop() {
-      unwatch()
-      // the reaper outlives the drain: a long last job must not leave the clockwork to chance
-      stopping ??= worker.stop().then(() => reaper.stop())
-      stopping.then(
-        () => end(),
-        () => {},
-      )
-      return stopping
-    },
+    sessionId: () => worker.sessionId(),
+    isHeld: () => worker.isHeld(),
+    allowedMs: () => worker.allowedMs(),
+    ended: worker.ended,
+    stop,
+  }
+}
+
+/** A worker, and a reaper that starts and stops with it. */
+class WorkerWithReaper implements Service, Working {
+  readonly ended: Promise<HoldfastError | undefined>
+  readonly #parts: EngineParts
+  readonly #config: Config
+  readonly #worker: Worker
+  readonly #reaper: Service
+  #end: (error?: HoldfastError) => void = () => {}
+  #unwatch = () => {}
+  #stopping: Promise<void> | undefined
+
+  constructor(parts: EngineParts, options: WorkOptions, onEnded: OnEnded) {
+    const { store, url, jobs, supervisor } = parts
+    if (jobs.length === 0)
+      throw new HoldfastError('kind_invalid', 'There are no kinds to work on: pass them to connect({ jobs: [...] }).')
+    const config = readConfig({ ...parts.config, ...options }, {})
+    this.#parts = parts
+    this.#config = config
+    const observer = {
+      ...workerObserver(parts, onEnded),
+      failed: (error: HoldfastError) => this.#failed(error),
+      wornOut: (error: HoldfastError) => this.#wornOut(error),
+    }
+    this.#worker = new Worker({ store, url, isPooled: config.pooled, config, jobs, supervisor, version, observer })
+    this.#reaper = makeEngineReaper(parts)
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve
+    })
+  }
+
+  sessionId(): number {
+    return this.#worker.sessionId()
+  }
+
+  isHeld(): boolean {
+    return this.#worker.isHeld()
+  }
+
+  allowedMs(): number {
+    return this.#worker.allowedMs()
+  }
+
+  /** Resolves once the worker claims jobs. */
+  async start(): Promise<void> {
+    this.#unwatch = watchWorker(this.#parts, this.#worker)
+    await this.#worker.start()
+    if (this.#stopping) throw new HoldfastError('not_running', 'The worker was stopped while it was starting.')
+    await this.#reaper.start()
+    const bounds = ladder(this.#config).map(({ rung, boundMs }) => `${rung}: ${boundMs} ms`)
+    const facts = { session: this.sessionId(), boundMs: boundOf(this.#config), ladder: bounds }
+    this.#parts.log.info(facts, 'worker started; a lost job runs again within the bound')
+  }
+
+  stop(): Promise<void> {
+    this.#unwatch()
+    const stopping = this.#drain()
+    stopping.then(
+      () => this.#end(),
+      () => {},
+    )
+    return stopping
+  }
+
+  /** The reaper outlives the drain, because a long last job must not leave recovery to chance. */
+  #drain(): Promise<void> {
+    this.#stopping ??= this.#worker.stop().then(() => this.#reaper.stop())
+    return this.#stopping
+  }
+
+  /** A process that can't keep a session must not stay leader either, so the reaper stops with the worker. */
+  #failed(error: HoldfastError): void {
+    this.#report(error, 'the worker failed; stopping it and its reaper')
+    this.#unwatch()
+    this.#stopping ??= Promise.all([this.#reaper.stop(), this.#worker.halt()]).then(() => {})
+    this.#stopping.catch((err) => this.#parts.log.error({ err }, 'the failed worker could not stop cleanly'))
+  }
+
+  /** Only the end of the process ends handlers that ignore their abort signal. The other handlers may finish first. */
+  #wornOut(error: HoldfastError): void {
+    this.#report(error, 'too many handlers ignore their abort signal; the worker is draining and must be replaced')
+    this.#drain().catch((err) => this.#parts.log.error({ err }, 'the worker could not drain cleanly'))
+  }
+
+  #report(error: HoldfastError, message: string): void {
+    this.#parts.log.error({ err: error }, message)
+    this.#parts.metrics.add('holdfast_worker_failures_total')
+    this.#end(error)
   }
 }
 
@@ -126,10 +163,10 @@ function watchWorker(parts: EngineParts, worker: Worker): () => void {
   }
 }
 
-function workerNews(
+function workerObserver(
   { log, jobLog, metrics, onPooler }: EngineParts,
   onEnded: OnEnded,
-): Omit<WorkerNews, 'failed' | 'wornOut'> {
+): Omit<WorkerObserver, 'failed' | 'wornOut'> {
   return {
     settled(attempt, outcome) {
       const { fence, job, stage } = attempt
@@ -141,7 +178,7 @@ function workerNews(
       metrics.add('holdfast_refused_writes_total', { write }, fences.length)
       log.warn(
         { write, jobs: fences.slice(0, 10), count: fences.length },
-        'a write was refused: these attempts are no longer ours',
+        'a write was refused: this worker no longer owns these attempts',
       )
     },
     doubted() {
@@ -151,7 +188,7 @@ function workerNews(
     pooled: onPooler,
     threadDied(why) {
       metrics.add('holdfast_heartbeat_deaths_total')
-      log.error({ reason: why }, 'the heartbeat thread died; another one takes over')
+      log.error({ reason: why }, 'the heartbeat thread died; starting a new one')
     },
     unresponsive({ job, fence, stage, abortedBy }, count) {
       const reason = abortedBy as string
@@ -159,20 +196,20 @@ function workerNews(
       metrics.set('holdfast_unresponsive_handlers', count)
       log.warn(
         { kind: job.kind, id: fence.id, stage: stage.name, attempt: fence.attempt, reason, unresponsive: count },
-        'a handler ignored its signal and still runs; its place is free, and its return value is discarded',
+        'a handler ignored its abort signal and is still running; its slot is free, and its return value will be discarded',
       )
     },
     returned({ job, fence, stage }, count) {
       metrics.set('holdfast_unresponsive_handlers', count)
       log.info(
         { kind: job.kind, id: fence.id, stage: stage.name, attempt: fence.attempt, unresponsive: count },
-        'a handler that had ignored its signal returned',
+        'a handler that ignored its abort signal has returned',
       )
     },
     gaveBack(count, blockedMs) {
       metrics.add('holdfast_blocked_releases_total', {}, count)
-      log.warn({ count, blockedMs }, 'a handler blocks the event loop; jobs that had not started were given back')
+      log.warn({ count, blockedMs }, 'a handler blocks the event loop; released jobs that had not started')
     },
-    trouble: (error, part = 'worker') => tellTrouble(log, part, error),
+    onError: (error, part = 'worker') => logError(log, part, error),
   }
 }

@@ -1,4 +1,4 @@
-/** The known word that a mistyped one most likely meant; undefined if none is near. */
+/** The known word that a misspelled one most likely means; undefined if none is close. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.max(1, Math.floor(word.length / 3))
   const [best] = known
@@ -8,7 +8,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best?.one
 }
 
-/** How many letters must be changed, added, dropped or swapped to make one word of the other. */
+/** How many letters must be changed, added, removed or swapped to turn one word into the other. */
 export function distance(a: string, b: string): number {
   let before: number[] = []
   let above = Array.from({ length: b.length + 1 }, (_, column) => column)

@@ -1,19 +1,19 @@
 import { HoldfastError } from './errors.ts'
 import { nearest } from './nearest.ts'
 
-/** The options that a call takes. Typed by what it takes, so that none is forgotten and none is left over. */
+/** The names of the options of a call. The type makes sure that the list is complete. */
 export type Known<T> = { readonly [Name in keyof T]-?: true }
 
-/** The end of a sentence about the first option that a call does not take, if there is one: misspelt, it would be ignored. */
+/** The end of a sentence about the first unknown option, if there is one. A misspelled option would otherwise be ignored. */
 export function unknownOption(given: object, known: object): string | undefined {
-  // without a list of its own: a bulk submit asks for each job
+  // without building a list: a bulk submit checks each of its jobs
   for (const name in given)
     if (!Object.hasOwn(known, name) && (given as Record<string, unknown>)[name] !== undefined)
       return `${JSON.stringify(name)}${suggestion(name, Object.keys(known))}`
   return undefined
 }
 
-/** Throws if there is an option that a call does not take. What is no object is for others to refuse. */
+/** Throws if there is an unknown option. A value that is not an object is for others to refuse. */
 export function refuseUnknown(what: string, given: unknown, known: object): void {
   if (typeof given !== 'object' || given === null) return
   const unknown = unknownOption(given, known)

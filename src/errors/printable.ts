@@ -1,17 +1,17 @@
-/** What steers a terminal or reorders text: all controls but tab and line feed, and those of direction and of lines in Unicode. */
+/** Characters that control a terminal or reorder text: all control characters except tab and line feed, and Unicode's direction and line controls. */
 const steering = '\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
 const each = new RegExp(`[${steering}]`, 'g')
 const runs = new RegExp(`[${steering}\\t\\n]+`, 'g')
 
 /**
- * Text as it may be printed: what could steer the terminal is written as `\u001b`, so that nothing is lost and JSON stays the same JSON. Everything that people
- * read on a terminal goes through here.
+ * Text that is safe to print: characters that control a terminal are written as escapes like `\u001b`, so that nothing is lost and JSON
+ * keeps its meaning. Everything that is shown on a terminal goes through here.
  */
 export function printable(text: string): string {
   return text.replace(each, escaped)
 }
 
-/** The same on one line, with blanks instead of what is not printed. */
+/** The same on one line, with spaces instead of escapes. */
 export function printableLine(text: string): string {
   return text.replace(runs, ' ').trim()
 }

@@ -1,19 +1,20 @@
 /**
- * A database URL as it may be shown. What people write wrong must not show either, so whatever could be the password goes: all between the first colon and
- * the last @, wherever an unencoded @, / or ? leads a parser, and the value of every parameter whose name ends in `password`.
+ * A database URL that is safe to show. A malformed URL must not reveal its password either, so everything that could be the password is
+ * hidden: all between the first colon and the last @, no matter how a parser reads an unencoded @, / or ?, and the value of every parameter
+ * whose name ends in `password`.
  */
 export function withoutPassword(url: string): string {
   let shown = ''
   let from = 0
   for (const [start, end] of secretSpans(url)) {
-    // what lies within the one before is hidden already
+    // a span inside the previous one is already hidden
     if (start >= from) shown += `${url.slice(from, start)}***`
     from = Math.max(from, end)
   }
   return shown + url.slice(from)
 }
 
-/** A text that repeats what somebody typed, as it may be shown: each word in it might be a database URL. */
+/** Text that repeats user input, safe to show: each of its words might be a database URL. */
 export function withoutPasswords(text: string): string {
   return text.replace(/\S+/g, withoutPassword)
 }

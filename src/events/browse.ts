@@ -1,5 +1,6 @@
-import type { Runner } from '../store/store.ts'
+import type { Runner } from '../postgres/store.ts'
 import { type EventRow, eventOf, type LogEvent } from './event.ts'
+import { endOf, makeHorizon } from './horizon.ts'
 import {
   type BrowseFilter,
   browseEvents,
@@ -8,30 +9,29 @@ import {
   placeBeforeEnd,
   placeBeforeEndOfJob,
 } from './log.sql.ts'
-import { endOf, makeTide } from './tide.ts'
 
-/** How many rows one statement looks at. */
+/** How many rows one statement scans. */
 const mostRows = 10_000
-/** How many statements look for one page. */
+/** How many statements search for one page. */
 const mostLooks = 5
-/** The same for the tenant `default`, which no index finds: pages that are empty because of others would tell how much those do. */
-const mostLooksOfDefault = 15
-/** How far back the latest events are looked for. */
+/** The same for the tenant `default`, which has no index: pages that are empty because of other tenants would show how active those are. */
+const mostLooksOfDefault = 16
+/** How far back to search for the latest events. */
 export const mostBack = 100_000
 
-/** A part of the log, from a place on. */
+/** A part of the log. */
 export interface Stretch {
   rows: EventRow[]
-  /** Everything wanted up to here is among the rows, or was before. */
+  /** There are no further matching events up to here. */
   reached: number
 }
 
-/** Whether the events of a tenant are wanted that has an index for them. */
+/** Whether an index finds the events. The tenant `default` has none. */
 const isIndexed = ({ tenant }: BrowseFilter) => tenant !== null && tenant !== 'default'
-/** So many rows of a tenant fill most pages. */
+/** The number of rows that fills most pages. */
 const fewRows = (limit: number) => Math.min(mostRows, 2 * limit + 50)
 
-/** Wanted events behind a place, up to another one. A stretch may be empty although more comes: only `reached` tells. */
+/** Matching events after one position, up to another. A stretch may be empty although more events follow: only `reached` tells. */
 export async function browse(
   store: Runner,
   filter: BrowseFilter,
@@ -42,28 +42,27 @@ export async function browse(
     const rows = await store.run(browseJobEvents, { ...filter, after, upTo, limit })
     return { rows, reached: rows.length < limit ? upTo : (rows.at(-1) as EventRow).seq }
   }
-  const found = isIndexed(filter)
-    ? await store.run(browseTenantEvents, { ...filter, after, upTo, limit, most: most ?? fewRows(limit) })
-    : await store.run(browseEvents, { ...filter, after, upTo, limit, most: mostRows })
+  const look = isIndexed(filter) ? browseTenantEvents : browseEvents
+  const found = await store.run(look, { ...filter, after, upTo, limit, most: most ?? fewRows(limit) })
   const rows = found.filter((row): row is typeof row & EventRow => row.seq !== null)
   const reached = rows.length < limit ? (found[0]?.reached ?? upTo) : (rows.at(-1) as EventRow).seq
   return { rows, reached }
 }
 
-/** A page of the log, oldest first. It may be short, even empty, although more comes: only `next` tells. */
+/** A page of the log, oldest first. It may be short, even empty, although more events follow: only `next` tells. */
 export interface EventPage {
   events: LogEvent[]
   /** The `after` of the next page; null if the end of the log was reached. */
   next: number | null
 }
 
-/** One page. At most 50,000 events are looked at: of the tenant, if one is given, and of all otherwise. Those of one job are all looked at. */
+/** One page. It scans at most 50,000 events: those of the tenant if there is one, or else all. Events of one job are all scanned. */
 export async function eventPage(
   store: Runner,
   filter: BrowseFilter,
   { after, limit }: { after: number; limit: number },
 ): Promise<EventPage> {
-  const upTo = await endOf(makeTide(store))
+  const upTo = await endOf(makeHorizon(store))
   const rows: EventRow[] = []
   const most = filter.tenant === 'default' ? mostLooksOfDefault : mostLooks
   let reached = after
@@ -76,7 +75,7 @@ export async function eventPage(
   return { events: rows.map(eventOf), next: reached < upTo ? reached : null }
 }
 
-/** The place that has so many of the wanted events before the end; of rare ones, it is no farther back than the latest 100,000 of all. */
+/** The position with this many matching events after it. For rare events, it goes back no further than the latest 100,000 events. */
 export async function placeBack(store: Runner, filter: BrowseFilter, end: number, back: number): Promise<number> {
   if (back === 0) return end
   const [place] =

@@ -2,23 +2,23 @@ import { messageOf, PermanentError } from '../errors/errors.ts'
 import { backoffMs } from '../job/backoff.ts'
 import type { Backoff } from '../job/define.ts'
 import { pause } from '../service/service.ts'
+import type { HeldCursor } from './cursor.ts'
 import type { LogEvent } from './event.ts'
-import type { HeldCursor } from './reader.ts'
 
-/** What a handler of events is told beside the event. */
+/** What a handler of events receives with the event. */
 export interface EventContext {
   group: string
   partition: number
   /** How often this process has failed to handle the event before. */
   failures: number
-  /** Fires on a time-out, and when another reader may take over: end then, for the event will be handled again. */
+  /** Fires on timeout, and when another reader may take over. Return then, because the event will be handled again. */
   signal: AbortSignal
 }
 
-/** Handles one event. What it throws is a failure: it is tried again, and parked in the end. */
+/** Handles one event. If it throws, the event is retried, and eventually parked. */
 export type EventHandler = (event: LogEvent, ctx: EventContext) => unknown
 
-/** How an event is handled. */
+/** How to handle events. */
 export interface DispatchParts {
   group: string
   handler: EventHandler
@@ -26,17 +26,17 @@ export interface DispatchParts {
   /** Failures after which an event is parked. */
   most: number
   backoff: Required<Backoff>
-  /** Told before each wait for another try. */
+  /** Called before each retry delay. */
   onFailure: (event: LogEvent, failures: number, error: string) => Promise<void>
 }
 
-/** How the handling of an event ended. Interrupted: it may or may not have been handled, and nobody may say that it was. */
+/** How the handling of an event ended. Interrupted: it may or may not have been handled, so it doesn't count as handled. */
 export type Dispatched =
   | { kind: 'handled' }
   | { kind: 'poison'; failures: number; error: string }
   | { kind: 'interrupted' }
 
-/** Handles an event, again and again if it fails, until it is handled or has failed too often. */
+/** Handles an event, and retries it until it is handled or has failed too often. */
 export async function dispatch(
   parts: DispatchParts,
   event: LogEvent,
@@ -50,7 +50,7 @@ export async function dispatch(
     const error = messageOf(thrown.error)
     if (failures >= parts.most || isPermanent(thrown.error)) return { kind: 'poison', failures, error }
     await parts.onFailure(event, failures, error)
-    // whoever comes next tries again
+    // the next reader retries it
     await pause(backoffMs(failures, parts.backoff), leaving)
     if (leaving.aborted) return { kind: 'interrupted' }
   }
@@ -60,7 +60,7 @@ function isPermanent(thrown: unknown): boolean {
   return thrown instanceof PermanentError || (thrown as Error | null)?.name === 'PermanentError'
 }
 
-/** One call of the handler. A handler that does not end in time is left behind: nothing can stop it, but nobody waits for it. */
+/** Calls the handler once. A handler that does not end in time is abandoned: nothing can stop it, but nothing waits for it either. */
 function once(
   { handler, timeoutMs }: DispatchParts,
   event: LogEvent,
@@ -72,7 +72,7 @@ function once(
     let signal: AbortSignal | undefined
     const ctx = {
       ...about,
-      // made when asked for: most handlers are short, and never look
+      // made on demand: most handlers are short and never use it
       get signal() {
         signal ??= AbortSignal.any([late.signal, lost])
         return signal

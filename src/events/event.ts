@@ -4,23 +4,23 @@ import type { State } from '../job/machine.ts'
 
 /** One event of the log. */
 export interface LogEvent {
-  /** Its place in the log. Rises per job. */
+  /** Its position in the log. It increases per job. */
   seq: number
-  /** Unique over all databases, and the same however often the event is told. */
+  /** Unique across all databases, and the same each time the event is read. */
   id: string
   at: Date
   type: EventType
-  /** Null if it is about no job. */
+  /** Null if it is not about a job. */
   jobId: JobId | null
   kind: string | null
   tenant: string
-  /** What the job became by it; null if it moved no job. */
+  /** The state that it moved the job to; null if it moved no job. */
   state: State | null
-  /** The stage that it is about, from 0. */
+  /** The number of the stage that it is about, from 0. */
   stage: number
   attempt: number
   sessionId: number | null
-  /** If it is about an item of a fan-out: the job whose item it is (null if that was redone from the start), its key, and its place among the items. */
+  /** If it is about an item of a fan-out: the job that the item belongs to (null if that was redone from the start), its key, and its position among the items. */
   item: { parent: JobId | null; key: string; position: number } | null
   data: unknown
 }
@@ -37,7 +37,7 @@ export interface EventRow {
   session_id: number | null
   attempt: number
   stage: number
-  /** Not there in events that were put aside by an earlier version. */
+  /** Missing in events that an earlier version parked. */
   item?: { parent: string | null; key: string; position: number } | null
   data: unknown
 }
@@ -61,7 +61,7 @@ export function eventOf(row: EventRow): LogEvent {
   }
 }
 
-/** A number alone would come again after a backup is restored, and a receiver would take another event for one it has. */
+/** The number alone could recur after a backup is restored, and a receiver would take a different event for one that it has seen. */
 function eventIdOf(jobId: string | null, seq: number): string {
   return `evt_${(jobId ?? '').replaceAll('-', '')}_${seq}`
 }

@@ -1,10 +1,10 @@
-import { raw, sql, statement } from '../store/sql.ts'
+import { raw, sql, statement } from '../postgres/sql.ts'
 
-/** A reader is alive. One whose lease is longer than any can be died before somebody set the clock back. */
+/** Whether a reader is alive. A lease that ends further ahead than any lease can is from before the clock was set back. */
 const isAlive = (reader: string) =>
   raw(`(${reader}.lease_until > now() and ${reader}.lease_until < now() + interval '15 min')`)
 
-/** The fence of a reader: its writes about a cursor count only while the cursor's term is this one. */
+/** The fence of a reader: its writes about a cursor take effect only in this term of the cursor. */
 export interface CursorFence {
   group: string
   partition: number
@@ -15,10 +15,10 @@ export interface CursorFence {
 const isMine = (p: CursorFence) =>
   sql`group_name = ${p.group} and partition = ${p.partition}::smallint and reader_id = ${p.readerId}::uuid and term = ${p.term}::bigint`
 
-/** From this many dead readers on, events are read one by one. */
+/** The number of dead readers from which on events are read one by one. */
 export const carefulAfter = 2
 
-/** Whether there is a group of that name. */
+/** Finds a group by its name. */
 export const findGroup = statement<{ name: string }>()(
   'group.find',
   (p: { group: string }) => sql`
@@ -27,7 +27,7 @@ export const findGroup = statement<{ name: string }>()(
   where name = ${p.group}`,
 )
 
-/** Makes a group with its cursors, or changes what an existing one wants to read. Answers how many partitions it has. */
+/** Creates a group with its cursors, or changes what an existing group reads. Returns its number of partitions. */
 export const openGroup = statement<{ partitions: number }>()(
   'group.open',
   (p: { group: string; types: string[] | null; items: boolean; partitions: number; seq: number }) => sql`
@@ -48,7 +48,7 @@ export const openGroup = statement<{ partitions: number }>()(
   from opened`,
 )
 
-/** Takes up a reader. No row back: the group was forgotten. */
+/** Adds a reader. No row back: the group was removed. */
 export const openReader = statement<{ id: string }>()(
   'reader.open',
   (p: { readerId: string; group: string; host: string; pid: number; leaseMs: number }) => sql`
@@ -60,8 +60,8 @@ export const openReader = statement<{ id: string }>()(
 )
 
 /**
- * Renews the lease of a reader, and says among how many the group is shared and which cursors are still its own. No row back: the
- * lease ran out, and others may read.
+ * Renews the lease of a reader. Returns how many readers share the group, and which cursors the reader still holds. No row back: the lease
+ * has expired, and others may read.
  */
 export const renewReader = statement<{
   readers: number
@@ -84,7 +84,7 @@ export const renewReader = statement<{
     ) as held`,
 )
 
-/** Lets all cursors of a reader go, and forgets it. */
+/** Releases all cursors of a reader, and removes it. */
 export const closeReader = statement<never>()(
   'reader.close',
   (p: { readerId: string; group: string }) => sql`
@@ -97,7 +97,7 @@ export const closeReader = statement<never>()(
   where id = ${p.readerId}::uuid`,
 )
 
-/** Forgets readers that died long ago. */
+/** Removes readers that died long ago. */
 export const forgetReaders = statement<{ id: string }>()(
   'reader.forget',
   (p: { olderThanMs: number; limit: number }) => sql`
@@ -120,7 +120,7 @@ export interface ClaimedCursor {
   careful_until: number
 }
 
-/** Claims cursors that nobody reads from: let go by their reader, or held by one whose lease ran out, which then counts as a crash. */
+/** Claims free cursors: those that their reader has released, and those of a reader whose lease has expired, which counts as a crash. */
 export const claimCursors = statement<ClaimedCursor>()(
   'cursor.claim',
   (p: { group: string; readerId: string; limit: number; careful: number }) => sql`
@@ -144,7 +144,7 @@ export const claimCursors = statement<ClaimedCursor>()(
   returning cursor.partition, cursor.seq, cursor.term, cursor.crashes, cursor.careful_until`,
 )
 
-/** Lets one cursor go, so that another reader can have it. */
+/** Releases a cursor, so that another reader can claim it. */
 export const releaseCursor = statement<never>()(
   'cursor.release',
   (p: CursorFence) => sql`
@@ -157,23 +157,27 @@ const moved = sql`moved_at = now(), failing_seq = null, failures = 0, error = nu
 const crashesAt = (seq: number) =>
   sql`case when ${seq}::bigint >= careful_until then 0 else least(crashes, ${raw(String(carefulAfter))}) end`
 
-/** How far a cursor moves, and whether its reader wants to be woken then. */
+/**
+ * A move of a cursor, and whether its reader wants wake-ups afterwards. The cursor must be where the reader left it: if a backup has put it
+ * back, the events in between are yet to come, with the same numbers.
+ */
 export interface CursorMove extends CursorFence {
+  from: number
   seq: number
   wantsWake: boolean
 }
 
-/** The piece that moves a cursor, for statements that do what lies before it at the same time. */
+/** Moves a cursor, as part of a statement that also handles what lies before it. */
 export const movingCursor = (p: CursorMove) => sql`
   update holdfast.event_cursor
   set seq = ${p.seq}::bigint, wants_wake = ${p.wantsWake}::boolean, crashes = ${crashesAt(p.seq)}, ${moved}
-  where ${isMine(p)}
+  where ${isMine(p)} and seq = ${p.from}::bigint
   returning seq`
 
-/** Moves a cursor on, after what lies before it was handled. No row back: another reader has it. */
+/** Moves a cursor, after what lies before it was handled. No row back: another reader holds it, or it is elsewhere. */
 export const moveCursor = statement<{ seq: number }>()('cursor.move', movingCursor)
 
-/** Notes that an event fails, for whoever asks what a group waits for. */
+/** Notes that an event fails, to show what a group waits for. */
 export const noteFailure = statement<{ seq: number }>()(
   'cursor.fail',
   (p: CursorFence & { failingSeq: number; failures: number; error: string }) => sql`
@@ -183,14 +187,14 @@ export const noteFailure = statement<{ seq: number }>()(
   returning seq`,
 )
 
-/** Puts an event aside that its group can't handle, and moves the cursor past it. No row back: another reader has it. */
+/** Parks an event that its group can't handle, and moves the cursor past it. No row back: another reader holds it, or it is elsewhere. */
 export const parkEvent = statement<{ seq: number }>()(
   'event.park',
-  (p: CursorFence & { seq: number; event: string; failures: number; error: string }) => sql`
+  (p: CursorFence & { from: number; seq: number; event: string; failures: number; error: string }) => sql`
   with past as (
     update holdfast.event_cursor
     set seq = ${p.seq}::bigint, crashes = ${crashesAt(p.seq)}, ${moved}
-    where ${isMine(p)}
+    where ${isMine(p)} and seq = ${p.from}::bigint
     returning group_name, partition, seq
   )
   insert into holdfast.parked_event as parked (group_name, seq, partition, event, error, failures)

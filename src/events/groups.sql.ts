@@ -1,8 +1,9 @@
-import { announceGroup } from '../store/group-event.sql.ts'
-import { sql, statement } from '../store/sql.ts'
-import { notify } from '../store/wake.sql.ts'
+import { sql, statement } from '../postgres/sql.ts'
+import { announceGroup } from '../transitions/group-event.sql.ts'
+import { notify } from '../transitions/wake.sql.ts'
+import { openWriters } from './horizon.sql.ts'
 
-/** A group, with how far it has come. */
+/** A group, and how far it has read. */
 export interface GroupRow {
   name: string
   types: string[] | null
@@ -16,27 +17,18 @@ export interface GroupRow {
   behind: number
   behind_ms: number
   failing: { seq: number; failures: number; error: string }[] | null
-  /** The transaction that it waits for, if one holds it back. */
+  /** The transaction that holds it back, if any. */
   held_by: { pid: number | null; application: string | null; prepared: string | null; forMs: number } | null
 }
 
-/** Readers wait for every transaction that writes; one that takes longer than this is worth a word. */
+/** Readers wait for every open transaction that writes; those that take longer than this are reported. */
 const noticedMs = 1_000
 
-/** All groups. How much is unread is counted in numbers of the log, of which a few are never used. */
+/** All groups. Unread events are counted in log positions, some of which are never used. */
 export const listGroups = statement<GroupRow>()(
   'group.list',
   () => sql`
-  with writer as materialized (
-    select pid, application_name as application, null::text as prepared, backend_xid as xid,
-      (extract(epoch from clock_timestamp() - xact_start) * 1000)::float8 as for_ms
-    from pg_stat_activity
-    where backend_xid is not null and pid <> pg_backend_pid() and datname = current_database()
-    union all
-    select null, null, gid, transaction, (extract(epoch from clock_timestamp() - prepared) * 1000)::float8
-    from pg_prepared_xacts
-    where database = current_database()
-  )
+  with writer as materialized (${openWriters})
   select event_group.name, event_group.types, event_group.items, event_group.partitions, event_group.created_at, cursors.seq, cursors.held, cursors.failing,
     (select count(*) from holdfast.event_reader as reader where reader.group_name = event_group.name and reader.lease_until > now()) as readers,
     (select count(*) from holdfast.parked_event as parked where parked.group_name = event_group.name) as parked,
@@ -45,8 +37,8 @@ export const listGroups = statement<GroupRow>()(
     (
       select json_build_object('pid', writer.pid, 'application', writer.application, 'prepared', writer.prepared, 'forMs', writer.for_ms)
       from writer
-      -- an event is read when every transaction has ended that began to write before it was written
-      where cursors.seq < log.top and writer.for_ms > ${noticedMs} and (unread.txid is null or age(writer.xid) > age(unread.txid::xid))
+      -- an event can be read once every transaction that began to write before it has ended
+      where cursors.seq < log.top and writer.for_ms > ${noticedMs} and (unread.txid is null or age(writer.xid) > age(unread.txid))
       order by writer.for_ms desc
       limit 1
     ) as held_by
@@ -61,18 +53,15 @@ export const listGroups = statement<GroupRow>()(
   ) as cursors
   left join lateral (
     select event.at, event.txid
-    from holdfast.event
-    where event.seq > cursors.seq
-    order by event.seq
-    limit 1
+    from holdfast.events_after(cursors.seq, 9223372036854775807, 1) as event
   ) as unread on true
   cross join (select case when is_called then last_value else 0 end as top from holdfast.event_seq) as log
   order by event_group.name`,
 )
 
 /**
- * Sends all cursors of a group to another place in the log. Whoever reads there loses its fence, learns so with its next beat, and lets go:
- * until then the cursor stays with it, so that no second process handles the same events meanwhile.
+ * Moves all cursors of a group to another position in the log. A current reader loses its fence, learns so with its next heartbeat, and
+ * releases its cursors. Until then it keeps them, so that no second process handles the same events meanwhile.
  */
 export const rewindGroup = statement<{ partition: number }>()(
   'group.rewind',
@@ -89,7 +78,7 @@ export const rewindGroup = statement<{ partition: number }>()(
   from changed`,
 )
 
-/** Forgets a group: its cursors and its parked events go with it, and the log is kept for it no more. */
+/** Removes a group with its cursors and parked events. The log is no longer kept for it. */
 export const forgetGroup = statement<{ name: string }>()(
   'group.forget',
   (p: { group: string; by: string | null }) => sql`
@@ -103,15 +92,15 @@ export const forgetGroup = statement<{ name: string }>()(
   from changed`,
 )
 
-/** Lays partitions of the log ahead of time. */
+/** Creates partitions of the log ahead of time. */
 export const layPartitions = statement<{ name: string }>()(
   'event.lay_partitions',
   (p: { spanMs: number; aheadMs: number }) => sql`
   select name
-  from holdfast.lay_event_partitions(${p.spanMs}::float8 * interval '1 ms', ${p.aheadMs}::float8 * interval '1 ms') as name`,
+  from holdfast.add_event_partitions(${p.spanMs}::float8 * interval '1 ms', ${p.aheadMs}::float8 * interval '1 ms') as name`,
 )
 
-/** Drops partitions that are old enough and were read by every group, or are older than the cap. */
+/** Drops partitions that have expired and were read by every group, or are older than the cap. */
 export const dropPartitions = statement<{ name: string; is_dropped: boolean; unread_by: string[] | null }>()(
   'event.drop_partitions',
   (p: { retentionMs: number; capMs: number }) => sql`

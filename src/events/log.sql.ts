@@ -1,15 +1,16 @@
-import { raw, type Sql, sql, statement } from '../store/sql.ts'
-import { isItem, itemOf } from '../store/wanted.sql.ts'
+import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { fromLog } from '../transitions/event-log.sql.ts'
+import { isItem, itemOf } from '../transitions/wanted-events.sql.ts'
 import type { EventRow } from './event.ts'
 
 const columns = sql`seq, at, type, state, job_id, kind, tenant, session_id, attempt, stage, data`
-/** Only whoever wants those of items is shown any, and pays for the look at each. */
+/** Only readers that include items get them, and pay for the lookup. */
 const itemIf = (isWanted: Sql, event: string) => sql`case when ${isWanted} then ${itemOf(event)} end as item`
 const fitsItem = (isWanted: Sql, event: string) => sql`(${isWanted} or not ${raw(isItem(event))})`
 
 /**
- * The events of one partition of a group, in order. `upTo` is what the tide says is safe, and no farther than one window ahead. A group
- * that was forgotten this moment wants none, and not all because it has no types.
+ * The events of one partition of a group, in order. `upTo` is at most the horizon, and at most one window ahead. A group that was just removed
+ * wants no events; without the check it would get all, because it has no types.
  */
 export const readEvents = statement<EventRow>()(
   'event.read',
@@ -29,71 +30,47 @@ function wantsItems(group: string): Sql {
   return sql`(select items from holdfast.event_group where name = ${group})`
 }
 
-/** Which events somebody wants to see; null means any. */
+/** Which events to return; null means any. */
 export interface BrowseFilter {
   types: string[] | null
   tenant: string | null
   jobId: string | null
-  /** Whether also those of the items of fan-outs. */
+  /** Whether to include events of fan-out items. */
   items: boolean
 }
 
 const isWanted = (p: BrowseFilter) => sql`(${p.types}::text[] is null or type = any(${p.types}))
     and (${p.tenant}::text is null or tenant = ${p.tenant})`
 
-/** Where to look: behind a place, up to another one, for so many events. */
+/** The part of the log to search, and the maximum number of events. */
 interface BrowseRange extends BrowseFilter {
   after: number
   upTo: number
   limit: number
 }
 
-/** An event that fits, and how far was looked: null if all of the range was. Without a seq, none fits. */
+/** A matching event, and how far the scan got: null if it covered the whole range. Without a seq, no event matches. */
 export type BrowsedRow = Omit<EventRow, 'seq'> & { seq: number | null; reached: number | null }
 
 /**
- * Events behind a place in the log, for whoever only looks. At most so many rows are looked at, so what is rare costs no more than what is frequent: who finds
- * too little goes on behind `reached`.
+ * Events after a position in the log, without a group. It scans at most `most` rows, so that rare events cost no more than frequent ones: a
+ * caller that finds too few continues after `reached`.
  */
-export const browseEvents = statement<BrowsedRow>()(
-  'event.browse',
-  (p: BrowseRange & { most: number }) => sql`
-  select fitting.*, edge.reached
-  from (
-    select (
-      select seq
-      from holdfast.event
-      where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
-      order by seq
-      offset ${p.most}::int - 1
-      limit 1
-    ) as reached
-  ) as edge
-  left join (
-    select scanned.*, ${itemIf(sql`${p.items}::boolean`, 'scanned')}
-    from (
-      select ${columns}
-      from holdfast.event
-      where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
-      order by seq
-      limit ${p.most}::int
-    ) as scanned
-    where ${isWanted(p)} and ${fitsItem(sql`${p.items}::boolean`, 'scanned')}
-    limit ${p.limit}
-  ) as fitting on true
-  order by fitting.seq`,
+export const browseEvents = statement<BrowsedRow>()('event.browse', (p: BrowseRange & { most: number }) =>
+  browsing(p, sql`holdfast.events_after(${p.after}::bigint, ${p.upTo}::bigint, ${p.most}::int)`),
 )
 
-/**
- * The same among the events of one tenant, found by an index whatever others do. The index leaves out the tenant of those who know none. All that is looked at
- * is read, so ask for little.
- */
-export const browseTenantEvents = statement<BrowsedRow>()(
-  'event.browse_tenant',
-  (p: BrowseRange & { most: number }) => sql`
+/** The same for one tenant, by an index, so that the events of other tenants don't matter. The index leaves out the tenant `default`. */
+export const browseTenantEvents = statement<BrowsedRow>()('event.browse_tenant', (p: BrowseRange & { most: number }) =>
+  browsing(p, sql`holdfast.events_of_tenant(${p.tenant}, ${p.after}::bigint, ${p.upTo}::bigint, ${p.most}::int)`),
+)
+
+/** The matching events among those scanned. All scanned rows are read in full, so scan few. */
+function browsing(p: BrowseRange & { most: number }, from: Sql): Sql {
+  return sql`
   with scanned as materialized (
     select ${columns}
-    from holdfast.events_of_tenant(${p.tenant}, ${p.after}::bigint, ${p.upTo}::bigint, ${p.most}::int)
+    from ${from}
   )
   select fitting.*, edge.reached
   from (select case when count(*) >= ${p.most}::int then max(seq) end as reached from scanned) as edge
@@ -104,10 +81,10 @@ export const browseTenantEvents = statement<BrowsedRow>()(
     order by scanned.seq
     limit ${p.limit}
   ) as fitting on true
-  order by fitting.seq`,
-)
+  order by fitting.seq`
+}
 
-/** The events of one job behind a place in the log: they have an index of their own, whatever else is in the log. */
+/** The events of one job after a position in the log. They have an index of their own, so the rest of the log doesn't matter. */
 export const browseJobEvents = statement<EventRow>()(
   'event.browse_job',
   (p: BrowseRange) => sql`
@@ -123,7 +100,7 @@ export const browseJobEvents = statement<EventRow>()(
   limit ${p.limit}`,
 )
 
-/** The place in the log that has so many of the wanted events before the end, or that is so many events before it. */
+/** The position in the log with `back` matching events after it, or the one `most` events before the end. */
 export const placeBeforeEnd = statement<{ seq: number }>()(
   'event.place_before_end',
   (p: BrowseFilter & { upTo: number; back: number; most: number }) => sql`
@@ -132,8 +109,8 @@ export const placeBeforeEnd = statement<{ seq: number }>()(
     select seq
     from (
       select seq, type, tenant, job_id
-      from holdfast.event
-      where seq <= ${p.upTo}::bigint
+      from (${fromLog(sql`where event.seq <= ${p.upTo}::bigint order by event.seq desc limit ${p.most}::int`)}
+      ) as latest
       order by seq desc
       limit ${p.most}::int
     ) as scanned
@@ -142,7 +119,7 @@ export const placeBeforeEnd = statement<{ seq: number }>()(
   ) as last`,
 )
 
-/** The same among the events of one job. */
+/** The same for the events of one job. */
 export const placeBeforeEndOfJob = statement<{ seq: number }>()(
   'event.place_before_end_job',
   (p: BrowseFilter & { upTo: number; back: number }) => sql`
@@ -156,11 +133,31 @@ export const placeBeforeEndOfJob = statement<{ seq: number }>()(
   ) as last`,
 )
 
-/** The place in the log before the first event of that time or later. */
+/**
+ * The position in the log before the first event at this time or later. Numbers and times grow together, except for long transactions. So a
+ * binary search finds the position ten minutes earlier, and a scan from there finds the event.
+ */
 export const placeAtTime = statement<{ seq: number }>()(
   'event.place_at_time',
   (p: { at: Date; upTo: number }) => sql`
-  select coalesce(min(seq) - 1, ${p.upTo}::bigint) as seq
-  from holdfast.event
-  where at >= ${p.at}::timestamptz`,
+  with recursive half (low, high) as (
+    select 0::bigint, ${p.upTo}::bigint
+    union all
+    select coalesce(earlier.seq, half.low), case when earlier.seq is null then (half.low + half.high) / 2 else half.high end
+    from half
+    left join lateral (
+      select first.seq
+      from holdfast.events_after((half.low + half.high) / 2, half.high, 1) as first
+      where first.at < ${p.at}::timestamptz - interval '10 min'
+    ) as earlier on true
+    where half.low < half.high
+  )
+  select coalesce((
+    select min(seq) - 1
+    from (${fromLog(sql`
+      where event.seq > (select max(low) from half) and event.seq <= ${p.upTo}::bigint and event.at >= ${p.at}::timestamptz
+      order by event.seq
+      limit 1`)}
+    ) as first
+  ), ${p.upTo}::bigint) as seq`,
 )

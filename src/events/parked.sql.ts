@@ -1,10 +1,10 @@
-import { announceGroup } from '../store/group-event.sql.ts'
-import { sql, statement } from '../store/sql.ts'
-import { notify } from '../store/wake.sql.ts'
+import { sql, statement } from '../postgres/sql.ts'
+import { announceGroup } from '../transitions/group-event.sql.ts'
+import { notify } from '../transitions/wake.sql.ts'
 import type { EventRow } from './event.ts'
 import type { CursorFence } from './group.sql.ts'
 
-/** An event that was put aside, with what went wrong. */
+/** A parked event, and its error. */
 export interface ParkedRow {
   seq: number
   partition: number
@@ -28,7 +28,7 @@ export const listParked = statement<ParkedRow>()(
   limit ${p.limit}`,
 )
 
-/** Asks for parked events to be handled once more: one, or all of the group. */
+/** Requests the replay of one parked event, or of all of a group. */
 export const replayParked = statement<{ seq: number; woken: null }>()(
   'parked.replay',
   (p: { group: string; seq: number | null; by: string | null }) => sql`
@@ -43,7 +43,7 @@ export const replayParked = statement<{ seq: number; woken: null }>()(
   from changed`,
 )
 
-/** Parked events of a partition that somebody wants handled once more. */
+/** The parked events of a partition that should be replayed. */
 export const dueParked = statement<ParkedRow>()(
   'parked.due',
   (p: { group: string; partition: number; limit: number }) => sql`
@@ -61,7 +61,7 @@ const stillMine = (p: CursorFence) => sql`exists (
       and cursor.reader_id = ${p.readerId}::uuid and cursor.term = ${p.term}::bigint
   )`
 
-/** Forgets a parked event that was handled after all. */
+/** Removes a parked event that was handled. */
 export const unparkEvent = statement<{ seq: number }>()(
   'parked.handled',
   (p: CursorFence & { seq: number }) => sql`

@@ -1,16 +1,18 @@
 import type { Backoff } from '../job/define.ts'
+import type { Store } from '../postgres/store.ts'
 import type { Service } from '../service/service.ts'
-import type { Store } from '../store/store.ts'
+import { type HeldCursor, nextLookMs } from './cursor.ts'
 import { type DispatchParts, dispatch, type EventHandler } from './dispatch.ts'
 import { type EventRow, eventOf } from './event.ts'
-import { carefulAfter, moveCursor, noteFailure, parkEvent } from './group.sql.ts'
+import { moveCursor, noteFailure, parkEvent } from './group.sql.ts'
+import { parkedEventOf } from './group.ts'
+import { type Horizon, makeHorizon } from './horizon.ts'
 import { readEvents } from './log.sql.ts'
-import { dueParked, keepParked, type ParkedRow, unparkEvent } from './parked.sql.ts'
-import { type HeldCursor, makeReader } from './reader.ts'
-import { makeTide, type Tide } from './tide.ts'
+import { dueParked, keepParked, unparkEvent } from './parked.sql.ts'
+import { Reader } from './reader.ts'
 import type { Wakeups } from './wakeups.ts'
 
-/** What a subscription is made of. */
+/** What a subscription needs. */
 export interface SubscriptionParts {
   store: Store
   wakeups: Wakeups
@@ -24,201 +26,187 @@ export interface SubscriptionParts {
   pollMs: number
   leaseMs: number
   beatMs: number
-  news: SubscriptionNews
+  observer: SubscriptionObserver
 }
 
-/** What a subscription tells of. */
-export interface SubscriptionNews {
+/** What a subscription reports. */
+export interface SubscriptionObserver {
   handled(count: number): void
   failed(seq: number, failures: number, error: string): void
   parked(seq: number, error: string): void
-  /** Somebody has been writing for so long that events which are there must wait. */
+  /** A transaction has been open for so long that events have to wait for it. */
   heldBack(forMs: number): void
-  trouble(error: unknown): void
+  onError(error: unknown): void
 }
 
 /** How many readers an event may kill before it is parked unread. */
 const crashBudget = 5
-/** How far one read may look: a group that wants few types must not walk a million rows in one statement. */
+/** How far one read may look: a group that wants few types must not scan a million rows in one statement. */
 const windowSize = 20_000
-/** From this many events in a read on, the reader is busy and needs nobody to wake it. */
+/** From this many events per read on, the reader is busy and needs no wake-ups. */
 const busyAt = 200
 const flushMs = 500
+const tellEveryMs = 10_000
 
-/** Reads the log for a group and hands each event to the handler: dispatch first, then the cursor. */
+/** Reads the log for a group and passes each event to the handler: first the handler, then the cursor. */
 export function makeSubscription(parts: SubscriptionParts): Service {
-  const tide = makeTide(parts.store)
-  return makeReader({
+  const horizon = makeHorizon(parts.store)
+  return new Reader({
     store: parts.store,
     wakeups: parts.wakeups,
     group: parts.group,
     leaseMs: parts.leaseMs,
     beatMs: parts.beatMs,
     careful: parts.batchSize,
-    turn: (held) => readOn(parts, tide, held),
-    onTrouble: parts.news.trouble,
+    turn: (cursor) => readOn(parts, horizon, cursor),
+    onError: parts.observer.onError,
   })
 }
 
 type Turn = number | 'lost'
 
-async function readOn(parts: SubscriptionParts, tide: Tide, held: HeldCursor): Promise<Turn> {
-  const replayed = await replayDue(parts, held)
+async function readOn(parts: SubscriptionParts, horizon: Horizon, cursor: HeldCursor): Promise<Turn> {
+  const replayed = await replayDue(parts, cursor)
   if (replayed !== 'none') return replayed === 'lost' ? 'lost' : 0
-  const { safe, top } = await tide.look()
-  if (safe <= held.seq) return restOf(parts, held, top)
-  waits.delete(held)
-  const upTo = Math.min(safe, held.seq + windowSize)
-  const isCareful = held.carefulUntil > held.seq
+  const { safe, top, restores } = await horizon.look()
+  if (cursor.isRestored(restores)) return 'lost'
+  if (safe <= cursor.seq) return rest(parts, cursor, top)
+  cursor.heldBack = undefined
+  const upTo = Math.min(safe, cursor.seq + windowSize)
+  const isCareful = cursor.carefulUntil > cursor.seq
   const limit = isCareful ? 1 : parts.batchSize
-  const rows = await parts.store.run(readEvents, { ...about(held), after: held.seq, upTo, limit })
-  // what kills every reader is parked unread: in careful steps, the next event is the one
+  const rows = await parts.store.run(readEvents, { ...about(cursor), after: cursor.seq, upTo, limit })
+  // an event that kills every reader is parked unread: when they are read one by one, it is the next one
   const [first] = rows
-  if (first && isCareful && held.crashes >= crashBudget) return park(parts, held, first, crashBudget, readersDied(held))
-  const handled = await dispatchAll(parts, held, rows)
+  if (first && isCareful && cursor.crashes >= crashBudget)
+    return park(parts, cursor, first, crashBudget, readersDied(cursor))
+  const handled = await dispatchAll(parts, cursor, rows)
   if (handled === 'lost') return 'lost'
   if (handled === 'left') return 0
   const seq = rows.length < limit ? upTo : (rows.at(-1)?.seq ?? upTo)
   // a group that wants few of many events need not write down each step past the others
-  if (rows.length === 0 && performance.now() - held.movedMs < flushMs) {
-    held.seq = seq
+  if (rows.length === 0 && performance.now() - cursor.movedMs < flushMs) {
+    cursor.seq = seq
     return 0
   }
-  return move(parts, held, seq, rows.length < busyAt && held.wantsWake)
+  return move(parts, cursor, seq, rows.length < busyAt && cursor.wantsWake)
 }
 
 function about({ fence, partitions }: HeldCursor) {
   return { group: fence.group, partition: fence.partition, partitions }
 }
 
-/** Nothing can be read. Whoever wants to be woken must say so first and then look once more, or news in between would be missed. */
-async function restOf(parts: SubscriptionParts, held: HeldCursor, top: number): Promise<Turn> {
-  if (top > held.seq) return Math.min(parts.pollMs, waitFor(parts, held))
-  waits.delete(held)
-  if (held.wantsWake && held.movedSeq === held.seq) return parts.pollMs
-  return move(parts, held, held.seq, true)
+/** Nothing can be read. A reader asks for wake-ups first and then looks once more, or it would miss events written in between. */
+async function rest(parts: SubscriptionParts, cursor: HeldCursor, top: number): Promise<Turn> {
+  if (top > cursor.seq) return Math.min(parts.pollMs, waitForWriter(parts, cursor))
+  cursor.heldBack = undefined
+  if (cursor.wantsWake && cursor.movedSeq === cursor.seq) return parts.pollMs
+  return move(parts, cursor, cursor.seq, true)
 }
 
-/** Since when events have been there that must wait for somebody who still writes. */
-const waits = new WeakMap<HeldCursor, { sinceMs: number; toldMs: number }>()
-const tellEveryMs = 10_000
-
-/** Somebody still writes: usually for a few milliseconds, but it may be hours. */
-function waitFor(parts: SubscriptionParts, held: HeldCursor): number {
-  const now = performance.now()
-  const wait = waits.get(held) ?? { sinceMs: now, toldMs: now }
-  waits.set(held, wait)
-  if (now - wait.toldMs > tellEveryMs) {
-    wait.toldMs = now
-    parts.news.heldBack(now - wait.sinceMs)
+function waitForWriter({ observer }: SubscriptionParts, cursor: HeldCursor): number {
+  const forMs = cursor.heldBackMs()
+  const { heldBack } = cursor
+  if (heldBack && performance.now() - heldBack.toldMs > tellEveryMs) {
+    heldBack.toldMs = performance.now()
+    observer.heldBack(forMs)
   }
-  return 2 + (now - wait.sinceMs) / 4
+  return nextLookMs(forMs)
 }
 
-async function move(parts: SubscriptionParts, held: HeldCursor, seq: number, wantsWake: boolean): Promise<Turn> {
-  const [moved] = await parts.store.run(moveCursor, { ...held.fence, seq, wantsWake })
+async function move(parts: SubscriptionParts, cursor: HeldCursor, seq: number, wantsWake: boolean): Promise<Turn> {
+  const [moved] = await parts.store.run(moveCursor, { ...cursor.fence, from: cursor.movedSeq, seq, wantsWake })
   if (!moved) return 'lost'
-  noteMove(held, seq)
-  held.wantsWake = wantsWake
+  cursor.moved(seq, wantsWake)
   return 0
-}
-
-function noteMove(held: HeldCursor, seq: number): void {
-  held.seq = seq
-  held.movedSeq = seq
-  held.movedMs = performance.now()
-  held.crashes = Math.min(held.crashes, carefulAfter)
 }
 
 async function dispatchAll(
   parts: SubscriptionParts,
-  held: HeldCursor,
+  cursor: HeldCursor,
   rows: EventRow[],
 ): Promise<'all' | 'left' | 'lost'> {
-  const how = dispatching(parts, held)
+  const how = dispatching(parts, cursor)
   for (const [index, row] of rows.entries()) {
-    if (held.leaving.aborted) return leaveAt(parts, held, rows[index - 1])
-    const ended = await dispatch(how, eventOf(row), held)
-    if (ended.kind === 'interrupted') return held.lost.aborted ? 'lost' : leaveAt(parts, held, rows[index - 1])
-    const isDue = performance.now() - held.movedMs > flushMs
+    if (cursor.leaving.aborted) return leaveAt(parts, cursor, rows[index - 1])
+    const ended = await dispatch(how, eventOf(row), cursor)
+    if (ended.kind === 'interrupted') return cursor.lost.aborted ? 'lost' : leaveAt(parts, cursor, rows[index - 1])
+    const isDue = performance.now() - cursor.movedMs > flushMs
     if (ended.kind === 'poison') {
-      if ((await park(parts, held, row, ended.failures, ended.error)) === 'lost') return 'lost'
-    } else if (isDue && (await move(parts, held, row.seq, held.wantsWake)) === 'lost') return 'lost'
+      if ((await park(parts, cursor, row, ended.failures, ended.error)) === 'lost') return 'lost'
+    } else if (isDue && (await move(parts, cursor, row.seq, cursor.wantsWake)) === 'lost') return 'lost'
   }
-  parts.news.handled(rows.length)
+  parts.observer.handled(rows.length)
   return 'all'
 }
 
-/** Goes in good order: what was handled need not be handled again. */
-async function leaveAt(parts: SubscriptionParts, held: HeldCursor, last: EventRow | undefined): Promise<'left'> {
-  if (last && last.seq > held.seq && !held.lost.aborted) await move(parts, held, last.seq, false)
+/** Writes down what was handled before it leaves, so that it is not handled again. */
+async function leaveAt(parts: SubscriptionParts, cursor: HeldCursor, last: EventRow | undefined): Promise<'left'> {
+  if (last && last.seq > cursor.seq && !cursor.lost.aborted) await move(parts, cursor, last.seq, false)
   return 'left'
 }
 
-function dispatching(parts: SubscriptionParts, held: HeldCursor): DispatchParts {
+function dispatching(parts: SubscriptionParts, cursor: HeldCursor): DispatchParts {
   return {
     ...parts,
     async onFailure(event, failures, error) {
-      parts.news.failed(event.seq, failures, error)
-      await parts.store.run(noteFailure, { ...held.fence, failingSeq: event.seq, failures, error })
+      parts.observer.failed(event.seq, failures, error)
+      await parts.store.run(noteFailure, { ...cursor.fence, failingSeq: event.seq, failures, error })
     },
   }
 }
 
 async function park(
   parts: SubscriptionParts,
-  held: HeldCursor,
+  cursor: HeldCursor,
   row: EventRow,
   failures: number,
   error: string,
 ): Promise<Turn> {
   const [parked] = await parts.store.run(parkEvent, {
-    ...held.fence,
+    ...cursor.fence,
+    from: cursor.movedSeq,
     seq: row.seq,
     event: JSON.stringify(row),
     failures,
     error,
   })
   if (!parked) return 'lost'
-  noteMove(held, row.seq)
-  parts.news.parked(row.seq, error)
+  cursor.moved(row.seq)
+  parts.observer.parked(row.seq, error)
   return 0
 }
 
-/** Handles parked events that somebody asked for. They come before what is new, and out of the order of their jobs. */
-async function replayDue(parts: SubscriptionParts, held: HeldCursor): Promise<'none' | 'some' | 'lost'> {
-  const due = await parts.store.run(dueParked, { ...about(held), limit: 10 })
-  const how = dispatching(parts, held)
+/** Handles parked events that should be replayed. They come before new events, and out of the order of their jobs. */
+async function replayDue(parts: SubscriptionParts, cursor: HeldCursor): Promise<'none' | 'some' | 'lost'> {
+  const due = await parts.store.run(dueParked, { ...about(cursor), limit: 10 })
+  const how = dispatching(parts, cursor)
   const [first] = due
-  if (first && held.crashes >= crashBudget) return putBack(parts, held, first.seq)
+  if (first && cursor.crashes >= crashBudget) return putBack(parts, cursor, first.seq)
   for (const row of due) {
-    if (held.leaving.aborted) return 'some'
-    const ended = await dispatch(how, eventOf(rowOf(row)), held)
-    if (ended.kind === 'interrupted') return held.lost.aborted ? 'lost' : 'some'
+    if (cursor.leaving.aborted) return 'some'
+    const ended = await dispatch(how, parkedEventOf(row), cursor)
+    if (ended.kind === 'interrupted') return cursor.lost.aborted ? 'lost' : 'some'
     const [kept] =
       ended.kind === 'handled'
-        ? await parts.store.run(unparkEvent, { ...held.fence, seq: row.seq })
-        : await parts.store.run(keepParked, { ...held.fence, ...ended, seq: row.seq })
+        ? await parts.store.run(unparkEvent, { ...cursor.fence, seq: row.seq })
+        : await parts.store.run(keepParked, { ...cursor.fence, ...ended, seq: row.seq })
     if (!kept) return 'lost'
-    if (ended.kind === 'poison') parts.news.parked(row.seq, ended.error)
+    if (ended.kind === 'poison') parts.observer.parked(row.seq, ended.error)
   }
   return due.length === 0 ? 'none' : 'some'
 }
 
-/** What was asked for kills every reader, before any of them comes to what is new: nobody is asked for it any more. */
-async function putBack(parts: SubscriptionParts, held: HeldCursor, seq: number): Promise<'some' | 'lost'> {
-  const error = readersDied(held)
-  const [kept] = await parts.store.run(keepParked, { ...held.fence, seq, failures: crashBudget, error })
+/** The replayed event kills every reader before any of them gets to new events, so it is not replayed any more. */
+async function putBack(parts: SubscriptionParts, cursor: HeldCursor, seq: number): Promise<'some' | 'lost'> {
+  const error = readersDied(cursor)
+  const [kept] = await parts.store.run(keepParked, { ...cursor.fence, seq, failures: crashBudget, error })
   if (!kept) return 'lost'
-  parts.news.parked(seq, error)
-  // written down, or the next reader would take what is new for the killer
-  return (await move(parts, held, held.seq, held.wantsWake)) === 'lost' ? 'lost' : 'some'
+  parts.observer.parked(seq, error)
+  // lowers the crash count in the database, or the next reader would blame a new event
+  return (await move(parts, cursor, cursor.seq, cursor.wantsWake)) === 'lost' ? 'lost' : 'some'
 }
 
 function readersDied({ crashes }: HeldCursor): string {
   return `Its readers died: ${crashes} in a row.`
-}
-
-function rowOf({ event }: ParkedRow): EventRow {
-  return { ...event, at: new Date(event.at) }
 }

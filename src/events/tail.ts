@@ -1,46 +1,49 @@
+import type { Runner } from '../postgres/store.ts'
 import { pause } from '../service/service.ts'
-import type { Runner } from '../store/store.ts'
 import { browse, placeBack } from './browse.ts'
 import { eventOf, type LogEvent } from './event.ts'
-import { endOf, makeTide } from './tide.ts'
+import { endOf, makeHorizon } from './horizon.ts'
 import type { Wakeups } from './wakeups.ts'
 
-/** What to follow. */
+/** Which events to read, and from where. */
 export interface TailOptions {
   types: string[] | null
   tenant: string | null
   jobId: string | null
-  /** Whether also those of the items of fan-outs. */
+  /** Whether to include events of fan-out items. */
   items: boolean
-  /** Begin behind this place in the log. */
+  /** Start after this position in the log. */
   after: number | null
-  /** Begin so many of these events before the end. */
+  /** Start this many of these events before the end. */
   back: number
-  /** Whether to go on with what comes. */
+  /** Whether to continue with new events. */
   follows: boolean
   signal: AbortSignal
-  /** Cuts a long backlog short: told how many numbers of the log were passed over. */
+  /** A longer backlog than this is skipped. */
   mostBehind: number
+  /** Called with the number of skipped positions. */
   onSkipped: (count: number) => void
-  /** How often to look if nothing wakes it. */
+  /** How often to poll without a wake-up. */
   pollMs: number
 }
 
 const batch = 500
 
-/** The events of the log in order, from a place on, without a group: nobody remembers how far it came. */
+/** The events of the log in order, from a position on, without a group: the position is not stored. */
 export async function* tail(store: Runner, wakeups: Wakeups, options: TailOptions): AsyncGenerator<LogEvent> {
   const { signal, follows, types, tenant, jobId, items, pollMs } = options
   const filter = { types, tenant, jobId, items }
-  const tide = makeTide(store)
+  const horizon = makeHorizon(store)
   let woken = new AbortController()
   const unhear = follows ? wakeups.hear(() => woken.abort()) : undefined
   try {
-    // whoever follows from a place on needs no end, and waits for nobody who still writes
-    const now = follows && options.after !== null ? 0 : await endOf(tide)
+    // to follow from a position on, there is no need to know the end, or to wait for open transactions
+    const now = follows && options.after !== null ? 0 : await endOf(horizon)
     let after = options.after ?? (await placeBack(store, filter, now, options.back))
-    let { safe, top } = await tide.look()
-    // whoever only looks back sees what is there, and waits for nobody who still writes
+    let { safe, top } = await horizon.look()
+    // a position after the end is from before a restore
+    after = Math.min(after, top)
+    // to only look back, there is no need to wait for open transactions
     if (!follows) safe = now
     const end = follows ? Number.POSITIVE_INFINITY : now
     for (let quiet = 0; !signal.aborted && after < end; ) {
@@ -59,7 +62,8 @@ export async function* tail(store: Runner, wakeups: Wakeups, options: TailOption
       if (quiet > 0)
         await pause(top > safe ? Math.min(pollMs, 2 * quiet) : pollMs, AbortSignal.any([signal, woken.signal]))
       woken = new AbortController()
-      ;({ safe, top } = await tide.look())
+      ;({ safe, top } = await horizon.look())
+      after = Math.min(after, top)
     }
   } finally {
     await unhear?.()

@@ -1,25 +1,25 @@
 import { listen } from '../bus/bus.ts'
 
-/** Hears that events were written, for all readers of a process, on one connection. */
+/** Wakes the readers of a process when events are written. They share one connection. */
 export interface Wakeups {
-  /** Begins to tell; the answer ends it. The connection lives as long as somebody listens. */
+  /** Calls `onNews` for each wake-up, until the returned function is called. The connection is open as long as there are listeners. */
   hear(onNews: () => void): () => Promise<void>
 }
 
-/** What wake-ups need. Through a transaction pooler nothing can be heard, and readers poll. */
+/** What wake-ups need. A transaction pooler delivers none, so readers poll. */
 export interface WakeupParts {
   url: string
   isPooled: boolean
-  onTrouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
 /** Makes the wake-ups of a process. */
-export function makeWakeups({ url, isPooled, onTrouble }: WakeupParts): Wakeups {
+export function makeWakeups({ url, isPooled, onError }: WakeupParts): Wakeups {
   const listeners = new Set<() => void>()
   const tell = () => {
     for (const listener of listeners) listener()
   }
-  const bus = listen({ url, channels: ['holdfast_event'], onNews: tell, onGap: tell, onTrouble })
+  const bus = listen({ url, channels: ['holdfast_event'], onNews: tell, onGap: tell, onError })
   return {
     hear(onNews) {
       listeners.add(onNews)
@@ -28,7 +28,7 @@ export function makeWakeups({ url, isPooled, onTrouble }: WakeupParts): Wakeups 
         listeners.delete(onNews)
         if (listeners.size > 0) return
         await bus.stop()
-        // whoever began to listen while the connection was closed found it open, and would be deaf
+        // a listener that came while the connection was closing found it open, and would never be woken
         if (listeners.size > 0) void bus.start()
       }
     },

@@ -3,7 +3,7 @@ interface Bucket {
   atMs: number
 }
 
-/** Counts what each of many may do: so many a second, and for a moment as many as the burst. */
+/** A token bucket for each of many ids: a steady rate per second, and short bursts. */
 export class Buckets<Id> {
   readonly #perSecond: number
   readonly #burst: number
@@ -16,7 +16,7 @@ export class Buckets<Id> {
     this.#most = most
   }
 
-  /** Takes one. Answers 0, or if nothing is left, in how many milliseconds there will be one. */
+  /** Takes one token. Returns 0, or if none is left, the milliseconds until there is one. */
   take(id: Id): number {
     const bucket = this.#bucketOf(id)
     if (bucket.tokens < 1) return Math.ceil(((1 - bucket.tokens) * 1000) / this.#perSecond)
@@ -24,7 +24,7 @@ export class Buckets<Id> {
     return 0
   }
 
-  /** Gives back one that should not have counted. */
+  /** Gives back a token that should not have been taken. */
   giveBack(id: Id): void {
     const bucket = this.#buckets.get(id)
     if (bucket) bucket.tokens = Math.min(this.#burst, bucket.tokens + 1)
@@ -35,7 +35,7 @@ export class Buckets<Id> {
     const bucket = this.#buckets.get(id) ?? { tokens: this.#burst, atMs: nowMs }
     bucket.tokens = Math.min(this.#burst, bucket.tokens + ((nowMs - bucket.atMs) * this.#perSecond) / 1000)
     bucket.atMs = nowMs
-    // the one that was used last stands last, so that whoever has not come for the longest is forgotten first
+    // in order of last use, so that the least recently used bucket is dropped first
     this.#buckets.delete(id)
     this.#buckets.set(id, bucket)
     if (this.#buckets.size > this.#most) this.#buckets.delete(this.#buckets.keys().next().value as Id)

@@ -1,65 +1,47 @@
-import type { Scope } from '../engine/keys.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import type { Scope } from '../keys/keys.ts'
 
 /** Who makes a request. */
 export interface Caller {
   /** The id of the key; null where none is needed. */
   keyId: string | null
-  /** Whose jobs are seen; null for all tenants. */
+  /** The tenant whose jobs it may see; null for all tenants. */
   tenant: string | null
   scopes: readonly Scope[]
 }
 
-/** Somebody on this machine, where no keys are asked for. */
+/** A caller on this machine, if the server needs no keys. */
 export const anyoneHere: Caller = { keyId: null, tenant: null, scopes: ['admin'] }
 
-/** Whether the key may do that. */
+/** Whether a caller has a scope. */
 export function mayDo({ scopes }: Caller, scope: Scope): boolean {
   return scopes.includes(scope) || scopes.includes('admin')
 }
 
-/** Throws if the key may not do that. */
+/** Throws if a caller lacks a scope, or a key for all tenants where one is required. */
 export function mustHave(caller: Caller, scope: Scope, isForAll: boolean): void {
   if (!mayDo(caller, scope))
     throw new HoldfastError(
       'scope_missing',
-      `This needs a key with the scope ${scope}; yours has ${caller.scopes.join(', ')}.`,
+      `This request requires the scope ${scope}; your key has ${caller.scopes.join(', ')}.`,
       {
         details: { needed: scope },
       },
     )
   if (isForAll && caller.tenant !== null)
-    throw new HoldfastError('scope_missing', `This needs a key for all tenants; yours is that of ${caller.tenant}.`)
+    throw new HoldfastError(
+      'scope_missing',
+      `This request requires a key for all tenants; yours is for the tenant ${caller.tenant}.`,
+    )
 }
 
-/** The tenant that a request is about; undefined for all. A key of a tenant never reaches another, whether that exists or not. */
-export function tenantFor(caller: Caller, asked: string | undefined): string | undefined {
-  if (caller.tenant === null) return asked
-  if (asked === undefined || asked === caller.tenant) return caller.tenant
-  throw new HoldfastError(
-    'tenant_forbidden',
-    `This key is that of the tenant ${caller.tenant}; leave the tenant out, or use another key.`,
-  )
-}
-
-/** Whom the cost of a request is counted for: a tenant, with all its keys, or one key for all tenants. */
+/** The account that the cost of a request is counted for: a tenant with all its keys, or one key for all tenants. */
 export function accountOf({ tenant, keyId }: Caller): string {
   return tenant === null ? `key ${keyId}` : `tenant ${tenant}`
 }
 
-/** Who did something, as an option of calls that record it. Whatever they call themselves, their key is named. */
+/** Who does something, as an option for calls that record it. It always names the key, whatever name the caller uses. */
 export function byCaller({ keyId }: Caller, name?: string): { by?: string } {
   if (keyId === null) return name === undefined ? {} : { by: name }
   return { by: name === undefined ? `key ${keyId}` : `${name} (key ${keyId})` }
-}
-
-/** The same as an option, for calls that take one. */
-export function scopeFor(caller: Caller, asked?: string): { tenant?: string } {
-  const tenant = tenantFor(caller, asked)
-  return tenant === undefined ? {} : { tenant }
-}
-
-/** Both: whose it must be, and who does it. */
-export function actFor(caller: Caller, asked?: string): { tenant?: string; by?: string } {
-  return { ...scopeFor(caller, asked), ...byCaller(caller) }
 }

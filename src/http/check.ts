@@ -1,16 +1,16 @@
 import { HoldfastError } from '../errors/errors.ts'
 import type { z } from './zod.ts'
 
-const nobody: Record<string, unknown> = {}
+const nothing: Record<string, unknown> = {}
 
-/** What was given, as its schema makes it; throws what does not fit. Without a schema, anything is too much. */
-export function check(where: string, schema: z.ZodType | undefined, given: unknown): unknown {
+/** Parses a part of a request with its schema. Throws request_invalid. Without a schema, no field is allowed. */
+export function check(where: string, schema: z.ZodType | undefined, part: unknown): unknown {
   if (!schema) {
-    const [odd] = Object.keys(given ?? nobody)
-    if (odd === undefined) return given
-    throw refused([{ path: `${where}.${odd.slice(0, 100)}`, message: 'is not known here' }])
+    const [odd] = Object.keys(part ?? nothing)
+    if (odd === undefined) return part
+    throw refused([{ path: `${where}.${odd.slice(0, 100)}`, message: 'is not a known field' }])
   }
-  const checked = schema.safeParse(given)
+  const checked = schema.safeParse(part)
   if (checked.success) return checked.data
   throw refused(
     checked.error.issues
@@ -21,5 +21,5 @@ export function check(where: string, schema: z.ZodType | undefined, given: unkno
 
 function refused(issues: { path: string; message: string }[]): HoldfastError {
   const told = issues.slice(0, 5).map(({ path, message }) => `${path}: ${message}`)
-  return new HoldfastError('request_invalid', `The request does not fit: ${told.join('; ')}.`, { details: { issues } })
+  return new HoldfastError('request_invalid', `The request is invalid: ${told.join('; ')}.`, { details: { issues } })
 }

@@ -11,14 +11,16 @@ export type ConnectionLimits = Pick<
 /** The connections from one network. */
 export class Network {
   readonly connections = new Set<Connection>()
-  /** Those without a request under way; the one that has been idle for the longest comes first. */
+  /** Connections without a request, the longest idle first. */
   readonly idle = new Set<Connection>()
-  /** Those whose client has not taken an answer; the one that has waited for the longest comes first. */
+  /** Connections whose client has not read a response, the longest waiting first. */
   readonly unsent = new Set<Connection>()
   unsentBytes = 0
+  /** Bytes received from them that wait to be parsed. */
+  unreadBytes = 0
 }
 
-/** What a connection asks of the server that holds it. */
+/** What a connection needs from its server. */
 export interface ConnectionOwner {
   readonly limits: ConnectionLimits
   readonly isClosing: boolean
@@ -26,11 +28,11 @@ export interface ConnectionOwner {
   release(connection: Connection): void
 }
 
-/** One connection, as seen by whoever answers a request on it. */
+/** One connection, as request handlers see it. */
 export class Connection {
   readonly socket: Socket
   readonly network: Network
-  /** Requests without a complete answer; the first one is being handled. */
+  /** Requests without a complete response; the first one is being handled. */
   readonly requests: [IncomingMessage, ServerResponse][] = []
   unsentBytes = 0
   unsentSinceMs = 0
@@ -46,12 +48,12 @@ export class Connection {
     return this.#owner.limits
   }
 
-  /** Whether the server stops, so that the next answer is the last one on this connection. */
+  /** Whether the server is stopping, so that the next response is the last one on this connection. */
   get isClosing(): boolean {
     return this.#owner.isClosing
   }
 
-  /** Counts what was written and not taken by the client, until `taken` or the end of the answer. */
+  /** Counts what was written but not read by the client, until `taken` or the end of the response. */
   written(): void {
     this.#owner.hold(this)
   }
@@ -60,12 +62,17 @@ export class Connection {
     this.#owner.release(this)
   }
 
-  /** The answer is written, and only the rest of a refused body is read: the connection may be ended to make room. */
+  /** Marks a connection whose response is written, and on which only the rest of a refused body is read: it may be closed to make room. */
   lingers(): void {
     this.network.idle.add(this)
   }
 
-  /** Whether bytes of an answer may be on their way, so that anything else would be taken for a part of it. */
+  /** Whether the body of its last request is still arriving. */
+  isReceiving(): boolean {
+    return this.requests.at(-1)?.[0].complete === false
+  }
+
+  /** Whether a response may be partly sent, so that other bytes would be taken for a part of it. */
   isAnswering(): boolean {
     return this.requests.some(([, outgoing]) => outgoing.headersSent && !outgoing.writableFinished)
   }

@@ -1,15 +1,14 @@
 /**
- * Keeps the connections of a server from hurting each other. A client may open many, send requests ahead and never read an answer. What is held for
- * it stays small, and keeps nobody else out:
+ * Protects the connections of a server from each other. A client may open many, pipeline requests, and never read a response. What the server
+ * holds for it stays small and blocks nobody else:
  *
- * - One request of a connection is handled at a time, and the next one only when the answer before it has left. So a connection holds at most one
- *   answer. A client that sends too many requests ahead is cut off. Node parses all that one read has brought, some 2,000 small requests, and keeps
- *   them until the connection has closed; so after some thousands nobody is read until then, or a thousand such clients would fill the heap in one
- *   turn of the event loop.
- * - An answer must be taken in time. All answers that wait share a budget of bytes; when it is exceeded, the network that holds the most of it loses
- *   its oldest.
- * - The number of connections is limited. Beyond the limit, a new connection replaces an idle or stalled one of the network that has the most, as long
- *   as that is no smaller than its own. Otherwise it is refused.
+ * - Each connection handles one request at a time, and the next one only once the previous response has been sent. So a connection holds at
+ *   most one response. A client that pipelines too many requests is disconnected, and what it sent beyond them is not even parsed.
+ * - Little is parsed in one turn of the event loop, and networks take turns. So a thousand clients that send at once cost others no more than one.
+ * - A response must be read in time. All responses that wait share a budget of bytes; when it is exceeded, the network that holds the most of
+ *   it loses its oldest.
+ * - The number of connections is limited. Beyond the limit, a new connection replaces an idle or stalled one of the network that has the most, as
+ *   long as that network is no smaller than its own. Otherwise it is refused.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -17,18 +16,19 @@ import { HoldfastError } from '../errors/errors.ts'
 import { Connection, type ConnectionLimits, type ConnectionOwner, Network } from './connection.ts'
 import { networkOf } from './network.ts'
 import { problemBytes } from './problem.ts'
+import { Turns } from './turns.ts'
 
-/** Why the server ended a connection: an answer not taken in time, too many bytes not taken, room for others, or too many requests sent ahead. */
+/** Why the server closed a connection: a response not read in time, too many unread bytes, room for others, too many pipelined requests, or no room. */
 export type Cut = 'slow' | 'backlog' | 'room' | 'pipelined' | 'refused'
 
-/** Told about connections. */
+/** What happens to connections, for metrics. */
 export interface ConnectionObserver {
   opened(): void
   closed(): void
   cut(reason: Cut): void
 }
 
-/** Handles one request. Resolves when its answer is written, though perhaps not taken. Never rejects. */
+/** Handles one request. Resolves when its response is written, though the client may not have read it. Never rejects. */
 export type Handle = (incoming: IncomingMessage, outgoing: ServerResponse, connection: Connection) => Promise<void>
 
 /** All connections of a server. */
@@ -39,11 +39,8 @@ export class Connections implements ConnectionOwner {
   readonly #bySocket = new Map<Socket, Connection>()
   readonly #networks = new Map<string, Network>()
   readonly #checking: NodeJS.Timeout
-  /** Connections that were cut off for what they sent ahead, how many requests they still hold, and who is not read until they are gone. */
-  readonly #ending = new Set<Socket>()
-  #dropped = 0
-  #paused: Socket[] = []
-  /** Requests that wait for the answer before them, on all connections. */
+  readonly #turns = new Turns()
+  /** Pipelined requests that wait for the response before them, on all connections. */
   #ahead = 0
   #unsent = 0
   #unsentBytes = 0
@@ -56,6 +53,8 @@ export class Connections implements ConnectionOwner {
     this.#observer = observer
     server.on('connection', (socket: Socket) => this.#open(socket))
     server.on('request', (incoming, outgoing) => this.#receive(incoming, outgoing))
+    // Node has detached its parser
+    server.on('connect', ({ socket }: IncomingMessage) => this.#forget(this.#bySocket.get(socket)))
     this.#checking = setInterval(() => this.#cutSlow(), Math.min(1_000, limits.httpSendMs / 4)).unref()
   }
 
@@ -63,18 +62,18 @@ export class Connections implements ConnectionOwner {
     return this.#isClosing
   }
 
-  /** Makes each answer from here on the last one of its connection. */
+  /** Makes each response from now on the last one on its connection. */
   close(): void {
     this.#isClosing = true
   }
 
-  /** Ends idle connections, now and as soon as they become idle. */
+  /** Closes idle connections, now and as soon as they become idle. */
   endIdle(): void {
     this.#isDrained = true
     for (const { idle } of this.#networks.values()) for (const { socket } of idle) socket.destroy()
   }
 
-  /** Ends all connections, whatever they do. */
+  /** Closes all connections. */
   end(): void {
     for (const socket of this.#bySocket.keys()) socket.destroy()
   }
@@ -87,7 +86,7 @@ export class Connections implements ConnectionOwner {
     return this.#bySocket.get(socket)?.isAnswering() ?? false
   }
 
-  /** Counts what the client of a connection has not taken, and makes others give way if that is too much. */
+  /** Counts what the client of a connection has not read, and closes connections if that is too much. */
   hold(connection: Connection): void {
     const { socket, network } = connection
     const bytes = socket.writableLength
@@ -98,7 +97,7 @@ export class Connections implements ConnectionOwner {
     network.unsentBytes += bytes
     this.#unsentBytes += bytes
     this.#unsent += 1
-    // one answer alone may be as large as it is
+    // a single response may exceed the budget
     while (this.#unsentBytes > this.limits.httpUnsentBytes && this.#unsent > 1) this.#cutGreediest()
   }
 
@@ -122,15 +121,48 @@ export class Connections implements ConnectionOwner {
     network.connections.add(connection)
     network.idle.add(connection)
     this.#observer?.opened()
+    this.#readInTurns(connection)
     socket.once('close', () => {
       this.#forget(connection)
       if (network.connections.size === 0 && this.#networks.get(name) === network) this.#networks.delete(name)
     })
   }
 
-  #forget(connection: Connection): void {
-    const { socket, network, requests } = connection
-    if (!this.#bySocket.delete(socket)) return
+  /** Replaces Node's own listener, and passes on to it what there is time for. */
+  #readInTurns(connection: Connection): void {
+    const { socket, network } = connection
+    const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
+    if (!parse) return
+    socket.removeListener('data', parse)
+    socket.on('data', (bytes: Buffer) => {
+      // a body that has started is not delayed: its request has already been accepted
+      if (connection.isReceiving() || this.#turns.hasTime()) return this.#parse(connection, parse, bytes)
+      if (network.unreadBytes + bytes.length > mostUnread) return this.#cut(connection, 'backlog')
+      network.unreadBytes += bytes.length
+      socket.pause()
+      this.#turns.add(network, () => {
+        network.unreadBytes -= bytes.length
+        socket.resume()
+        this.#parse(connection, parse, bytes)
+      })
+    })
+  }
+
+  /** Parses a few requests at a time, until the connection is closed or its client has to read a response first. */
+  #parse(connection: Connection, parse: (bytes: Buffer) => void, bytes: Buffer): void {
+    const { socket } = connection
+    for (let rest = bytes; rest.length > 0; ) {
+      if (!this.#bySocket.has(socket) || !socket.writable) return
+      if (socket.isPaused()) return void socket.unshift(rest)
+      const end = connection.isReceiving() ? longestPart : endOfRequests(rest)
+      parse(rest.subarray(0, end))
+      rest = rest.subarray(end)
+    }
+  }
+
+  #forget(connection: Connection | undefined): void {
+    if (!connection || !this.#bySocket.delete(connection.socket)) return
+    const { network, requests } = connection
     this.release(connection)
     this.#ahead -= Math.max(0, requests.length - 1)
     requests.length = 0
@@ -141,13 +173,13 @@ export class Connections implements ConnectionOwner {
 
   #receive(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const connection = this.#bySocket.get(incoming.socket)
-    if (!connection) return void this.#drop(1) // the connection was cut, and this was among its last bytes
+    if (!connection) return // the connection was closed, and this was among its last bytes
     const { requests } = connection
     requests.push([incoming, outgoing])
     if (requests.length === 1) return void this.#next(connection)
     this.#ahead += 1
     const { httpPipelined, httpConnections } = this.limits
-    // in all, one for each connection: clients that send ahead are rare, and none of them needs to
+    // in total, one for each connection: clients that pipeline are rare, and none of them has to
     if (requests.length > httpPipelined + 1 || this.#ahead > httpConnections) this.#refusePipeline(connection)
   }
 
@@ -161,10 +193,10 @@ export class Connections implements ConnectionOwner {
       this.release(connection)
       requests.shift()
       if (requests.length > 0) this.#ahead -= 1
-      // after the last answer nothing that was sent ahead is done, since nobody could tell the client
+      // after the last response, pipelined requests are not handled, because the client could not be told
       if (!socket.writable || !this.#bySocket.has(socket)) return
       if (requests.length === 0) return void this.#next(connection)
-      // others come first, or a client that sends ahead would have all its answers made in one turn of the event loop
+      // others come first, or all pipelined requests of a client would be handled in one turn of the event loop
       setImmediate(() => this.#bySocket.has(socket) && this.#next(connection))
     })
     void this.#handle(incoming, outgoing, connection)
@@ -196,34 +228,17 @@ export class Connections implements ConnectionOwner {
   #cut(connection: Connection, reason: Cut): void {
     this.#forget(connection)
     this.#observer?.cut(reason)
-    // after a plain end, the system would keep for minutes what the client did not take
+    // after a plain end, the operating system would keep the unread bytes for minutes
     connection.socket.resetAndDestroy()
   }
 
   #refusePipeline(connection: Connection): void {
-    const { socket, requests } = connection
-    const held = requests.length
+    const { socket } = connection
     if (!connection.isAnswering()) socket.write(problemBytes(tooManyAhead))
     this.#forget(connection)
     this.#observer?.cut('pipelined')
-    this.#ending.add(socket)
-    this.#drop(held)
     withoutStacks(socket)
-    socket.once('close', () => {
-      this.#ending.delete(socket)
-      if (this.#ending.size > 0) return
-      this.#dropped = 0
-      for (const paused of this.#paused) paused.resume()
-      this.#paused = []
-    })
     socket.destroy()
-  }
-
-  #drop(requests: number): void {
-    this.#dropped += requests
-    if (this.#dropped < mostDropped || this.#paused.length > 0 || this.#ending.size === 0) return
-    this.#paused = [...this.#bySocket.keys()].filter((socket) => !socket.isPaused())
-    for (const socket of this.#paused) socket.pause()
   }
 
   #refuse(socket: Socket): void {
@@ -232,10 +247,21 @@ export class Connections implements ConnectionOwner {
   }
 }
 
-/** Requests of connections that were cut off that may be in memory before nobody is read until they are gone. */
-const mostDropped = 5_000
+/** The most bytes of one network that wait to be parsed. */
+const mostUnread = 16 * 1024 * 1024
 
-/** Node aborts each request of a closed connection with an error. Their stacks would cost more than all the rest, and nobody reads them. */
+const blankLine = '\r\n\r\n'
+/** How much is parsed at once: a few requests, or a part of a body. */
+const shortestPart = 512
+const longestPart = 8_192
+
+/** Where the next few requests may end. A wrong guess is harmless: the parser continues where it stopped. */
+function endOfRequests(bytes: Buffer): number {
+  const end = bytes.length > shortestPart ? bytes.indexOf(blankLine, shortestPart) : -1
+  return end < 0 ? longestPart : Math.min(longestPart, end + blankLine.length)
+}
+
+/** Node aborts each request of a closed connection with an error. Nobody reads their stacks, which would cost more than everything else. */
 function withoutStacks(socket: Socket): void {
   const limit = Error.stackTraceLimit
   socket.prependOnceListener('close', () => {
@@ -248,11 +274,11 @@ function withoutStacks(socket: Socket): void {
 
 const tooManyAhead = new HoldfastError(
   'pipeline_too_long',
-  'Too many requests were sent ahead on one connection. Wait for answers, or open more connections.',
+  'Too many pipelined requests on one connection. Wait for responses, or open more connections.',
 )
 const tooManyConnections = new HoldfastError(
   'connections_exhausted',
-  'This server holds as many connections as it may, and all are in use. Try again later.',
+  'This server has reached its connection limit, and all connections are in use. Try again later.',
 )
 
 function mostOf(networks: Map<string, Network>, weight: (network: Network) => number): Network | undefined {

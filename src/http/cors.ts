@@ -1,13 +1,13 @@
-import type { Ask } from './ask.ts'
 import type { Reply } from './operation.ts'
+import type { HttpRequest } from './request.ts'
 
-/** What a page of another site may read of an answer, and may send along. */
+/** The headers that a page of another site may read from a response, and may send. */
 const exposed = 'location, link, etag, x-request-id, traceparent, retry-after, idempotent-replayed, preference-applied'
 const sendable =
   'authorization, content-type, idempotency-key, prefer, if-none-match, last-event-id, traceparent, x-request-id'
 
-/** Tells browsers which pages of other sites may use the API: those of these origins, and without any none. */
-export function corsOf(origins: readonly string[]): (request: Ask, reply: Reply) => Reply {
+/** Tells browsers which origins may use the API besides its own. */
+export function corsOf(origins: readonly string[]): (request: HttpRequest, reply: Reply) => Reply {
   if (origins.length === 0) return (_, reply) => reply
   return (request, reply) => {
     const origin = request.headers.get('origin')

@@ -18,7 +18,7 @@ interface DocumentedOperation {
 
 type Schema = { type?: string | string[]; enum?: string[]; description?: string }
 
-/** The docs as one page without scripts, made of the document: nothing to load, nothing to run, and never out of date. */
+/** The API reference as one page without scripts, generated from the document: nothing to load, nothing to run, and never out of date. */
 export function docsPage(given: object): string {
   const document = given as Document
   const all = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -46,18 +46,18 @@ ${sections.join('')}<h2 id="schemas">schemas</h2>${schemas.join('')}</body></htm
 function operationHtml({ path, method, one }: { path: string; method: string; one: DocumentedOperation }): string {
   const parameters = (one.parameters ?? []).map(
     ({ name, in: where, required, schema, description }) =>
-      `<tr><td><code>${esc(name)}</code></td><td>${esc(where)}${required ? ', required' : ''}</td><td>${typeWords(schema)}</td><td>${esc(description ?? schema?.description ?? '')}</td></tr>`,
+      `<tr><td><code>${esc(name)}</code></td><td>${esc(where)}${required ? ', required' : ''}</td><td>${formatType(schema)}</td><td>${esc(description ?? schema?.description ?? '')}</td></tr>`,
   )
   const answers = Object.entries(one.responses).map(
     ([status, { description, content }]) =>
       `<tr><td><code>${esc(status)}</code></td><td>${paragraphs(description)}</td><td>${Object.values(content ?? {})
-        .map(({ schema }) => schemaWords(schema))
+        .map(({ schema }) => formatSchema(schema))
         .join(' ')}</td></tr>`,
   )
   const body = Object.values(one.requestBody?.content ?? {})[0]
   return `<details id="${esc(one.operationId)}"><summary><b class="${esc(method)}">${esc(method.toUpperCase())}</b> <code>${esc(path)}</code> ${esc(one.summary)}</summary>
 <p>${paragraphs(one.description ?? '')}</p>${parameters.length > 0 ? `<table><tr><th>parameter</th><th>in</th><th>type</th><th></th></tr>${parameters.join('')}</table>` : ''}
-${body ? `<p>Body: ${schemaWords(body.schema)}</p>` : ''}<table><tr><th>status</th><th>meaning</th><th>body</th></tr>${answers.join('')}</table>
+${body ? `<p>Body: ${formatSchema(body.schema)}</p>` : ''}<table><tr><th>status</th><th>meaning</th><th>body</th></tr>${answers.join('')}</table>
 <pre>${esc(curlOf(path, method, body !== undefined))}</pre></details>`
 }
 
@@ -67,12 +67,12 @@ function curlOf(path: string, method: string, hasBody: boolean): string {
   return `curl${verb} "$HOLDFAST_API${path}" -H "authorization: Bearer $HOLDFAST_KEY"${body}`
 }
 
-function typeWords(schema: Schema | undefined): string {
+function formatType(schema: Schema | undefined): string {
   if (schema?.enum) return esc(schema.enum.join(' | '))
   return esc([schema?.type ?? 'any'].flat().join(' | '))
 }
 
-function schemaWords(schema: unknown): string {
+function formatSchema(schema: unknown): string {
   const ref = (schema as { $ref?: string }).$ref
   if (!ref) return `<pre>${linked(JSON.stringify(schema, null, 2))}</pre>`
   const name = ref.split('/').at(-1) as string

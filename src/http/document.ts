@@ -1,6 +1,6 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi'
 import type { Config } from '../config/config.ts'
-import { version } from '../engine/work.ts'
+import { version } from '../config/version.ts'
 import { type ErrorCode, errorCodes } from '../errors/errors.ts'
 import { type Answer, isBodyOptional, type Operation } from './operation.ts'
 import { operations } from './operations.ts'
@@ -9,19 +9,19 @@ import type { z } from './zod.ts'
 
 const about = `Durable jobs on Postgres: nothing gets stuck, nothing commits twice, nothing is lost.
 
-Every error is a problem+json with a stable \`code\`. Lists are paged: pass \`next\` of one page as \`cursor\` of the next. Send \`X-Request-Id\` to find
+Every error is a problem+json document with a stable \`code\`. Lists are paginated: pass \`next\` of one page as \`cursor\` of the next. Send \`X-Request-Id\` to find
 your request in the logs, and \`traceparent\` to make a job part of your trace.`
 
 const tags: Record<string, string> = {
-  jobs: 'Submit jobs, look at them, wait for their results, cancel and redo them.',
-  events: 'What happened, and what happens.',
-  webhooks: 'Where events are sent, and what became of each.',
-  work: 'Workers in any language: sessions, claims, heartbeats, outcomes.',
-  operate: 'Queues, groups of readers, sessions, recovery.',
-  keys: 'Who may come in.',
+  jobs: 'Submit jobs, read them, wait for results, cancel jobs, and re-run failed ones.',
+  events: 'Read the event log and manage the groups that consume it.',
+  webhooks: 'Manage webhook endpoints and their deliveries.',
+  work: 'Remote workers in any language: sessions, claims, heartbeats, outcomes.',
+  operate: 'Queues, sessions and recovery.',
+  keys: 'Manage API keys.',
 }
 
-/** Errors that every operation can answer with. */
+/** Errors that every operation can return. */
 const always: readonly ErrorCode[] = [
   'key_missing',
   'key_refused',
@@ -40,13 +40,13 @@ const always: readonly ErrorCode[] = [
 ]
 const withBody: readonly ErrorCode[] = ['body_malformed', 'body_too_large', 'content_type_unsupported', 'not_storable']
 
-/** The OpenAPI document of all operations, made of the schemas that check the requests. */
+/** The OpenAPI document of all operations, generated from the schemas that validate requests. */
 export function apiDocument({ publicUrl }: Partial<Pick<Config, 'publicUrl'>> = {}): object {
   const registry = new OpenAPIRegistry()
   registry.registerComponent('securitySchemes', 'key', {
     type: 'http',
     scheme: 'bearer',
-    description: 'An API key, `hf_…`, made by `holdfast keys create`.',
+    description: 'An API key (`hf_…`), created with `holdfast keys create`.',
   })
   for (const one of operations) register(registry, one)
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({
@@ -64,7 +64,7 @@ export function apiDocument({ publicUrl }: Partial<Pick<Config, 'publicUrl'>> = 
   })
 }
 
-/** A schema of the request as the library wants it: objects only, which all of ours are. */
+/** The type that the library expects: objects only, which all of our schemas are. */
 type ObjectSchema = z.ZodObject
 
 function register(registry: OpenAPIRegistry, one: Operation): void {
@@ -74,7 +74,7 @@ function register(registry: OpenAPIRegistry, one: Operation): void {
     operationId: one.id,
     tags: [one.tag],
     summary: one.summary,
-    description: [one.about, `Needs the scope \`${one.scope}\`${one.isForAll ? ', and a key for all tenants' : ''}.`]
+    description: [one.about, `Requires the scope \`${one.scope}\`${one.isForAll ? ' and a key for all tenants' : ''}.`]
       .filter(Boolean)
       .join('\n\n'),
     security: [{ key: [] }],

@@ -35,3 +35,28 @@ test('work that fails makes room for the next', async () => {
   await expect(failed).rejects.toThrow('broken')
   expect(await next).toBe('done')
 })
+
+test('an owner may be given more than one place, and leaves the others to others', async () => {
+  const gate = new FairGate(3, { each: 2 })
+  const order: string[] = []
+  const work = (name: string) => () => new Promise<void>(() => order.push(name))
+  for (const name of ['a1', 'a2', 'a3', 'b1']) void gate.run(name[0] as string, work(name))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(order).toEqual(['a1', 'a2', 'b1'])
+})
+
+test('an owner that has to rest keeps others from nothing', async () => {
+  const gate = new FairGate(1, { rests: true })
+  const order: string[] = []
+  const work = (name: string, ms: number) => () =>
+    new Promise<void>((resolve) => {
+      order.push(name)
+      setTimeout(resolve, ms)
+    })
+  const sinceMs = performance.now()
+  const all = [gate.run('a', work('a1', 40)), gate.run('a', work('a2', 0)), gate.run('b', work('b1', 0))]
+  await Promise.all([all[0], all[2]])
+  expect(order).toEqual(['a1', 'b1'])
+  await all[1]
+  expect(performance.now() - sinceMs).toBeGreaterThanOrEqual(75)
+})

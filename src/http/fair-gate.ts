@@ -1,23 +1,34 @@
+const longestRestMs = 50
+
 /**
- * Lets in so much work at once, one piece per owner, and the owners in turns. What takes a connection for long goes through here, so that one tenant can't hold
- * all of them.
+ * Limits how much work runs at once: `most` in total and `each` per owner, and owners take turns. Work that occupies a database connection for
+ * long goes through here, so that one tenant can't take all of them. With `rests`, an owner pauses after each piece of work for as long as it
+ * took, so that half of the time is left to others.
  */
 export class FairGate {
   readonly #most: number
+  readonly #each: number
+  readonly #rests: boolean
   readonly #waiting = new Map<string, (() => void)[]>()
-  readonly #inside = new Set<string>()
+  readonly #inside = new Map<string, number>()
+  #count = 0
 
-  constructor(most: number) {
+  constructor(most: number, { each = 1, rests = false } = {}) {
     this.#most = most
+    this.#each = each
+    this.#rests = rests
   }
 
-  /** Does the work when it is its owner's turn. */
+  /** Runs the work when it is its owner's turn. */
   async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
     await this.#enter(owner)
+    const sinceMs = performance.now()
     try {
       return await work()
     } finally {
-      this.#inside.delete(owner)
+      this.#count -= 1
+      if (this.#rests) setTimeout(() => this.#leave(owner), Math.min(longestRestMs, performance.now() - sinceMs))
+      else this.#leave(owner)
       this.#letIn()
     }
   }
@@ -31,12 +42,21 @@ export class FairGate {
     })
   }
 
+  #leave(owner: string): void {
+    const left = (this.#inside.get(owner) ?? 1) - 1
+    if (left > 0) this.#inside.set(owner, left)
+    else this.#inside.delete(owner)
+    this.#letIn()
+  }
+
   #letIn(): void {
     for (const [owner, queue] of [...this.#waiting]) {
-      if (this.#inside.size >= this.#most) return
-      if (this.#inside.has(owner)) continue
-      this.#inside.add(owner)
-      // to the back: the others have their turns first
+      if (this.#count >= this.#most) return
+      const own = this.#inside.get(owner) ?? 0
+      if (own >= this.#each) continue
+      this.#inside.set(owner, own + 1)
+      this.#count += 1
+      // to the back of the line
       this.#waiting.delete(owner)
       queue.shift()?.()
       if (queue.length > 0) this.#waiting.set(owner, queue)

@@ -26,3 +26,12 @@ test('a tenant gets no more requests a second by making more keys', () => {
   expect(() => limits.take(second)).toThrow(expect.objectContaining({ code: 'rate_limited' }))
   for (const other of [neighbor, ...operators]) limits.take(other)
 })
+
+test('requests with large bodies are counted while they are under way', () => {
+  const limits = makeLimits({ perSecond: 10, waits: 1, bodyBytes: 100 })
+  const releases = [limits.holdBody(first, 60), limits.holdBody(neighbor, 60)]
+  expect(limits.large()).toBe(2)
+  expect(() => limits.holdBody(second, 60)).toThrow(expect.objectContaining({ code: 'rate_limited' }))
+  for (const release of releases) release()
+  expect(limits.large()).toBe(0)
+})

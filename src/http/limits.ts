@@ -2,25 +2,28 @@ import { HoldfastError } from '../errors/errors.ts'
 import { Buckets } from './buckets.ts'
 import { accountOf, type Caller } from './caller.ts'
 
-/** What one tenant, or one key for all tenants, may ask of one server. All keys of a tenant count together, since it can make as many as it likes. */
+/** Limits for one tenant, or one key for all tenants, on one server. All keys of a tenant count together, because it can create any number of them. */
 export interface Limits {
   /** Counts a request. Throws rate_limited. */
   take(caller: Caller): void
-  /** Counts a request that waits, until the answer is called. Throws waits_exhausted. */
+  /** Counts a request that waits, until the returned function is called. Throws waits_exhausted. */
   wait(caller: Caller): () => void
-  /** Counts the bytes of a large body, until the answer is called. Throws rate_limited. */
+  /** Counts the bytes of a large body, until the returned function is called. Throws rate_limited. */
   holdBody(caller: Caller, bytes: number): () => void
   waiting(): number
+  /** The number of requests with large bodies in progress. */
+  large(): number
 }
 
 const mostAccounts = 10_000
 
-/** Makes the limits: so many requests a second with a burst of twice that, so many that wait, and so many bytes of large bodies. */
+/** Makes limits on requests per second, with a burst of twice that, on waiting requests, and on the bytes of large bodies. */
 export function makeLimits(most: { perSecond: number; waits: number; bodyBytes: number }): Limits {
   const { perSecond, waits, bodyBytes } = most
   const requests = new Buckets<string>({ perSecond, burst: 2 * perSecond, most: mostAccounts })
   const open = new Map<string, number>()
   const bodies = new Map<string, number>()
+  let large = 0
 
   return {
     take(caller) {
@@ -28,7 +31,7 @@ export function makeLimits(most: { perSecond: number; waits: number; bodyBytes: 
       if (retryAfterMs > 0)
         throw new HoldfastError(
           'rate_limited',
-          `${nameOf(caller)} makes more than ${perSecond} requests a second (setting httpRate); slow down, or submit many at once.`,
+          `${nameOf(caller)} exceeds ${perSecond} requests per second (setting httpRate); slow down, or submit jobs in batches.`,
           { details: { retryAfterMs } },
         )
     },
@@ -38,7 +41,7 @@ export function makeLimits(most: { perSecond: number; waits: number; bodyBytes: 
       if (count >= waits)
         throw new HoldfastError(
           'waits_exhausted',
-          `${nameOf(caller)} has ${waits} requests waiting already (setting httpWaits); wait for one of them to end.`,
+          `${nameOf(caller)} already has ${waits} waiting requests (setting httpWaits); wait for one of them to end.`,
           { details: { retryAfterMs: 1_000 } },
         )
       open.set(owner, count + 1)
@@ -57,16 +60,19 @@ export function makeLimits(most: { perSecond: number; waits: number; bodyBytes: 
       if (held > 0 && held + bytes > bodyBytes)
         throw new HoldfastError(
           'rate_limited',
-          `Requests with ${held} bytes are under way already, and the limit is ${bodyBytes} (setting httpBodyBytes); send large bodies one after the other.`,
+          `Requests in progress already hold ${held} bytes, and the limit is ${bodyBytes} (setting httpBodyBytes); send large bodies one at a time.`,
           { details: { retryAfterMs: 1_000 } },
         )
       bodies.set(owner, held + bytes)
+      large += 1
       return () => {
+        large -= 1
         const left = (bodies.get(owner) ?? bytes) - bytes
         if (left > 0) bodies.set(owner, left)
         else bodies.delete(owner)
       }
     },
+    large: () => large,
     waiting: () => [...open.values()].reduce((sum, count) => sum + count, 0),
   }
 }

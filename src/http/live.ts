@@ -1,157 +1,174 @@
 /**
- * Events as they happen, for however many listeners: one reader of the log tells all of them, so an idle listener costs a socket and no query.
+ * Live events for any number of listeners. One reader of the log serves all of them, so an idle listener costs a socket and no query.
  *
- * A listener that comes back names the last event that it got. It is joined to the reader first, which holds back what comes; then it is sent what it has
- * missed, up to the place where the reader stood; then what was held back. That place must be safe: a row below it that commits later would be skipped for
- * ever. Where that is not known yet, the listener reads by itself.
+ * A listener that reconnects names the last event that it received. It first joins the reader, which buffers new events for it; then it gets
+ * the events it missed, up to the position at which it joined; then the buffered ones. That position must be safe: a row below it that
+ * commits later would be skipped for good. While no safe position is known, the listener reads the log on its own.
  */
 import type { Holdfast } from '../engine/engine.ts'
 import type { LogEvent } from '../events/event.ts'
 import { pause } from '../service/service.ts'
+import { Inbox } from './live-inbox.ts'
 
 /** Which events a listener wants. */
 export interface LiveFilter {
   types: ReadonlySet<string> | null
   tenant: string | undefined
   job: string | undefined
-  /** Whether also those of the items of fan-outs. */
+  /** Whether to include events of the items of fan-outs. */
   items: boolean
 }
 
-/** What a listener is told. */
-export interface Told {
+/** The events for a listener. */
+export interface Heard {
   events: AsyncGenerator<LogEvent>
-  /** Where it begins: who comes back with this place has missed nothing, even if no event was told. */
+  /** Where they begin. A client that reconnects with this position has missed nothing, even if it received no event. */
   from: number
 }
 
-/** Tells listeners of events. */
-export interface Live {
-  /** The events that fit, from behind a place in the log or from now on, until the signal fires. Answers once nothing can be missed. */
-  listen(filter: LiveFilter, after: number | null, signal: AbortSignal): Promise<Told>
-  listeners(): number
-  stop(): Promise<void>
+/** What events are read from, and how errors are reported. */
+interface Source {
+  engine: () => Holdfast
+  onError: (error: unknown) => void
 }
 
-interface Listener {
-  push(event: LogEvent): void
-}
-
-/** The one that reads for all. Its listeners are its own: what one that ends still reads must not reach those of the next. */
-interface Reader {
-  listeners: Set<Listener>
-  /** Everything behind this place is still to be told. */
-  at: number
-  /** Everything up to here was told, and nothing below it is still to come; null while nobody knows. */
-  safeAt: number | null
-  started: Promise<void>
-  stop(): Promise<void>
-}
-
-const mostHeld = 10_000
-/** One look of one server for all its listeners. */
+/** One poll of one server serves all its listeners. */
 const pollMs = 100
+const errorPauseMs = 500
 
-/** Makes the live view of an engine. It reads only while somebody listens. */
-export function makeLive(engine: () => Holdfast, onTrouble: (error: unknown) => void): Live {
-  let reading: Reader | undefined
+/** Sends events to listeners. Reads the log only while there are any. */
+export class Live {
+  readonly #source: Source
+  #reader: Reader | undefined
 
-  function start(): Reader {
-    const ending = new AbortController()
-    const started = engine()
-      .events.end()
-      .then(({ seq, isSafe }) => {
-        reader.at = seq
-        reader.safeAt = isSafe ? seq : null
-      })
-    const done = started.then(
-      () => read(),
-      () => {},
-    )
-    const stop = async () => {
-      ending.abort()
-      await done
-    }
-    const reader: Reader = { listeners: new Set(), at: 0, safeAt: null, started, stop }
-
-    async function read(): Promise<void> {
-      while (!ending.signal.aborted) {
-        try {
-          for await (const event of engine().events.watch({
-            after: reader.at,
-            items: true,
-            signal: ending.signal,
-            pollMs,
-          })) {
-            reader.at = event.seq
-            reader.safeAt = event.seq
-            for (const listener of reader.listeners) listener.push(event)
-          }
-        } catch (error) {
-          onTrouble(error)
-          await pause(500, ending.signal)
-        }
-      }
-    }
-
-    return reader
+  constructor(engine: () => Holdfast, onError: (error: unknown) => void) {
+    this.#source = { engine, onError }
   }
 
-  async function join(listener: Listener): Promise<Reader> {
-    reading ??= start()
-    const reader = reading
-    reader.listeners.add(listener)
+  /** The matching events after a position in the log, or from now on, until the signal fires. Resolves once none can be missed. */
+  async listen(filter: LiveFilter, after: number | null, signal: AbortSignal): Promise<Heard> {
+    const inbox = new Inbox(filter, signal)
+    const reader = await this.#join(inbox)
+    const joinedAt = reader.safeAt
+    // the caller may fail before it reads the first event, and a generator that never ran would not clean up
+    const leave = () => this.#leave(reader, inbox)
+    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
+    const events = this.#follow({ filter, inbox, after, joinedAt, signal, leave })
+    return { events, from: after ?? reader.at }
+  }
+
+  listeners(): number {
+    return this.#reader?.inboxes.size ?? 0
+  }
+
+  async stop(): Promise<void> {
+    await this.#reader?.stop()
+  }
+
+  async #join(inbox: Inbox): Promise<Reader> {
+    this.#reader ??= new Reader(this.#source)
+    const reader = this.#reader
+    reader.inboxes.add(inbox)
     try {
       await reader.started
     } catch (error) {
-      if (reading === reader) reading = undefined
-      leave(reader, listener)
+      if (this.#reader === reader) this.#reader = undefined
+      this.#leave(reader, inbox)
       throw error
     }
     return reader
   }
 
-  function leave(reader: Reader, listener: Listener): void {
-    reader.listeners.delete(listener)
-    if (reader.listeners.size > 0) return
+  #leave(reader: Reader, inbox: Inbox): void {
+    reader.inboxes.delete(inbox)
+    if (reader.inboxes.size > 0) return
     void reader.stop()
-    if (reading === reader) reading = undefined
+    if (this.#reader === reader) this.#reader = undefined
   }
 
-  return {
-    async listen(filter, after, signal) {
-      const inbox = makeInbox(filter, signal)
-      const reader = await join(inbox)
-      const joinedAt = reader.safeAt
-      // whoever asked may fail before it reads its first event, and then nothing would ever end what was never begun
-      const left = () => leave(reader, inbox)
-      signal.addEventListener('abort', left, { once: true })
-      if (signal.aborted) left()
-      return { events: follow(), from: after ?? reader.at }
-
-      async function* follow(): AsyncGenerator<LogEvent> {
-        try {
-          if (after !== null && joinedAt === null) {
-            leave(reader, inbox)
-            yield* engine().events.watch({ ...watchOf(filter), after, signal })
-            return
-          }
-          if (after !== null && after < (joinedAt as number))
-            for await (const missed of engine().events.watch({ ...watchOf(filter), after, follow: false, signal })) {
-              if (missed.seq > (joinedAt as number)) break
-              yield missed
-            }
-          yield* inbox.events()
-        } finally {
-          signal.removeEventListener('abort', left)
-          left()
-        }
+  async *#follow({ filter, inbox, after, joinedAt, signal, leave }: Following): AsyncGenerator<LogEvent> {
+    const watch = (how: { after: number; follow?: false }) =>
+      this.#source.engine().events.watch({ ...watchOf(filter), ...how, signal })
+    try {
+      if (after !== null && joinedAt === null) {
+        leave()
+        yield* watch({ after })
+        return
       }
-    },
-    listeners: () => reading?.listeners.size ?? 0,
-    stop: async () => {
-      await reading?.stop()
-    },
+      if (after !== null && joinedAt !== null && after < joinedAt)
+        for await (const missed of watch({ after, follow: false })) {
+          if (missed.seq > joinedAt) break
+          yield missed
+        }
+      yield* inbox.events()
+    } finally {
+      signal.removeEventListener('abort', leave)
+      leave()
+    }
+  }
+}
+
+/** A listener that has joined the reader. */
+interface Following {
+  filter: LiveFilter
+  inbox: Inbox
+  after: number | null
+  /** The safe position of the reader when the listener joined; null if none was known. */
+  joinedAt: number | null
+  signal: AbortSignal
+  leave: () => void
+}
+
+/** Reads the log for all listeners. Each reader has its own: what one that is stopping still reads must not reach those of the next. */
+class Reader {
+  readonly inboxes = new Set<Inbox>()
+  readonly started: Promise<void>
+  /** Everything after this position is still to be sent. */
+  at = 0
+  /** Everything up to this position was sent, and nothing below it can still appear; null while that is unknown. */
+  safeAt: number | null = null
+  readonly #source: Source
+  readonly #ending = new AbortController()
+  readonly #done: Promise<void>
+
+  constructor(source: Source) {
+    this.#source = source
+    this.started = this.#findEnd()
+    this.#done = this.started.then(
+      () => this.#read(),
+      () => {},
+    )
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort()
+    await this.#done
+  }
+
+  async #findEnd(): Promise<void> {
+    const { seq, isSafe } = await this.#source.engine().events.end()
+    this.at = seq
+    this.safeAt = isSafe ? seq : null
+  }
+
+  async #read(): Promise<void> {
+    const { signal } = this.#ending
+    while (!signal.aborted) {
+      try {
+        const events = this.#source.engine().events.watch({ after: this.at, items: true, signal, pollMs })
+        for await (const event of events) this.#send(event)
+      } catch (error) {
+        this.#source.onError(error)
+        await pause(errorPauseMs, signal)
+      }
+    }
+  }
+
+  #send(event: LogEvent): void {
+    this.at = event.seq
+    this.safeAt = event.seq
+    for (const inbox of this.inboxes) inbox.push(event)
   }
 }
 
@@ -161,40 +178,5 @@ function watchOf({ types, tenant, job, items }: LiveFilter) {
     ...(types === null ? {} : { types: [...types] }),
     ...(tenant === undefined ? {} : { tenant }),
     ...(job === undefined ? {} : { job }),
-  }
-}
-
-/** What a listener has still to be sent. One that reads too slowly is let go: it comes back and reads what it missed. */
-function makeInbox(filter: LiveFilter, signal: AbortSignal): Listener & { events(): AsyncGenerator<LogEvent> } {
-  let held: LogEvent[] = []
-  let isOver = signal.aborted
-  let wake = () => {}
-  const fits = ({ type, tenant, jobId, item }: LogEvent) =>
-    (filter.types === null || filter.types.has(type)) &&
-    (filter.tenant === undefined || filter.tenant === tenant) &&
-    (filter.job === undefined ? filter.items || item === null : filter.job === jobId)
-  const end = () => {
-    isOver = true
-    wake()
-  }
-  signal.addEventListener('abort', end, { once: true })
-  return {
-    push(event) {
-      if (isOver || !fits(event)) return
-      if (held.length >= mostHeld) return end()
-      held.push(event)
-      wake()
-    },
-    async *events() {
-      while (!isOver) {
-        const now = held
-        held = []
-        yield* now
-        if (held.length === 0 && !isOver)
-          await new Promise<void>((resolve) => {
-            wake = resolve
-          })
-      }
-    },
   }
 }

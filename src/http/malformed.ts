@@ -6,25 +6,25 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { Reply } from './operation.ts'
 import { everyAnswer, problemBytes, problemOf } from './problem.ts'
 
-/** The answer to a request that could not even be asked about: its path or its host is nonsense. */
+/** The response to a request whose path or host is malformed. */
 export function refuseTarget(error: HoldfastError): Reply {
   const requestId = randomUUID()
   const { status, headers, body } = problemOf(error, requestId)
   return { status, headers: { ...headers, ...everyAnswer, 'x-request-id': requestId }, body }
 }
 
-/** Makes a server answer with a problem where Node would answer without a body or not at all: malformed, oversized or slow requests, and CONNECT. */
+/** Makes a server respond with a problem where Node would respond without a body or not at all: malformed, oversized or slow requests, and CONNECT. */
 export function refuseMalformed(server: Server, isAnswering: (socket: Socket) => boolean): void {
-  // an expectation that nobody knows is no reason to refuse
+  // an unknown expectation is no reason to refuse
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  // whoever asks before sending a body is told to go on only when somebody reads it
+  // a client that asks before it sends a body is told to continue only when the body is read
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    socket.on('error', () => {}) // nobody else listens once Node has handed it over
-    refuse(socket, new HoldfastError('method_not_allowed', 'This server is no proxy, so it takes no CONNECT.'))
+    socket.on('error', () => {}) // Node has detached its own listener
+    refuse(socket, new HoldfastError('method_not_allowed', 'This server is not a proxy and does not accept CONNECT.'))
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    // in the middle of an answer another one would be taken for its body
+    // in the middle of a response, another one would be taken for its body
     if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket as Socket)) return void socket.destroy()
     refuse(socket, errorOf(error))
   })
@@ -36,11 +36,8 @@ function refuse(socket: Duplex, error: HoldfastError): void {
 
 function errorOf({ code }: NodeJS.ErrnoException): HoldfastError {
   if (code === 'HPE_HEADER_OVERFLOW')
-    return new HoldfastError(
-      'headers_too_large',
-      'The path and the headers of the request are longer than 16 KiB together.',
-    )
+    return new HoldfastError('headers_too_large', 'The path and headers of the request exceed 16 KiB.')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return new HoldfastError('request_slow', 'The request took too long to arrive; send it again.')
-  return new HoldfastError('header_invalid', 'What was sent is not well-formed HTTP.')
+  return new HoldfastError('header_invalid', 'The request is not well-formed HTTP.')
 }

@@ -1,4 +1,4 @@
-/** The network that an address is of: whoever has one address of IPv6 has all of its network. */
+/** The network of an address: a client with one IPv6 address has its whole /64 network. */
 export function networkOf(address: string | null): string {
   if (address === null) return ''
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')

@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { HoldfastError } from '../errors/errors.ts'
-import type { Ask } from './ask.ts'
 import type { Connection } from './connection.ts'
 import type { Reply } from './operation.ts'
+import type { HttpRequest } from './request.ts'
 
 /**
- * A request of Node's own server as an ask. Nothing is made that nobody asks for: web requests, headers, streams and signals cost more than all that a submit
- * does beside its statement.
+ * A request of Node's HTTP server. Nothing is created before it is used: web requests, headers, streams and signals cost more than everything
+ * else that a submit does besides its statement.
  */
-export function askOfNode(incoming: IncomingMessage, outgoing: ServerResponse): Ask | HoldfastError {
+export function requestOfNode(incoming: IncomingMessage, outgoing: ServerResponse): HttpRequest | HoldfastError {
   const { headers } = incoming
   if (headers.host === undefined && incoming.httpVersion === '1.1')
     return new HoldfastError('header_invalid', 'The request has no Host header, which HTTP/1.1 requires.')
@@ -46,42 +46,65 @@ export function askOfNode(incoming: IncomingMessage, outgoing: ServerResponse): 
 
 const plain = /^http:\/\/[a-z0-9.-]+(:\d{1,5})?\/[\w/?=&,:-]*$/
 
-/** The whole URL as everybody writes it; null if there is none. Node takes any text for a path, and any for a host. */
+/** The full URL in its usual form; null if it is malformed. Node accepts any text as path and as host. */
 function urlOf({ url = '', headers: { host = 'localhost' } }: IncomingMessage): string | null {
   const whole = url.startsWith('/') ? `http://${host}${url}` : url
-  // most are so plain that nobody needs to parse them
+  // most are so simple that they need no parsing
   if (plain.test(whole)) return whole
   const isNonsense = url.startsWith('//') || !/^[\w.:[\]-]+$/.test(host) || !/^https?:\/\//i.test(whole)
   return isNonsense || !URL.canParse(whole) ? null : new URL(whole).href
 }
 
-/** Whether the client sends its body only when it is told to. */
+/** Whether the client waits for a go-ahead before it sends its body. */
 function isHeldBack({ headers: { expect } }: IncomingMessage): boolean {
   return expect !== undefined && /(?:^|\W)100-continue(?:$|\W)/i.test(expect)
 }
 
-/** Reads by events: an iterator over a request costs more, and ends its connection when it is left early. */
+/** Reads with events: an iterator over a request costs more, and closes its connection when it ends early. */
 function readAll(incoming: IncomingMessage, mostBytes: number): Promise<Uint8Array | 'too large'> {
   return new Promise((resolve, reject) => {
-    const parts: Buffer[] = []
-    let length = 0
+    const parts = new Parts(Math.min(mostBytes, Number(incoming.headers['content-length'] ?? 0)))
     const take = (part: Buffer) => {
-      length += part.length
-      if (length <= mostBytes) return void parts.push(part)
+      if (parts.length + part.length <= mostBytes) return void parts.add(part)
       incoming.off('data', take)
       incoming.pause()
-      parts.length = 0
       resolve('too large')
     }
     incoming.on('data', take)
-    incoming.on('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)))
+    incoming.on('end', () => resolve(parts.whole()))
     incoming.on('error', reject)
-    // after the end it always comes, and an error is not made for nothing
-    incoming.on('close', () => incoming.complete || reject(new Error('The client has gone.')))
+    // this event also follows a normal end, so an error is made only if needed
+    incoming.on('close', () => incoming.complete || reject(new Error('The client disconnected.')))
   })
 }
 
-/** Sends a reply. If the body of the request was not read to its end, the connection ends with the answer. */
+/** Above this size, parts are copied together as they arrive: doing it at the end would delay others. */
+const longBody = 65_536
+
+/** The received parts of a body. */
+class Parts {
+  length = 0
+  readonly #parts: Buffer[] = []
+  readonly #target: Buffer | undefined
+
+  /** `expected`: how many bytes the sender has announced; 0 if it did not. */
+  constructor(expected: number) {
+    if (expected > longBody) this.#target = Buffer.allocUnsafeSlow(expected)
+  }
+
+  add(part: Buffer): void {
+    if (this.#target) part.copy(this.#target, this.length)
+    else this.#parts.push(part)
+    this.length += part.length
+  }
+
+  whole(): Buffer {
+    if (this.#target) return this.#target.subarray(0, this.length)
+    return this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts)
+  }
+}
+
+/** Sends a reply. If the body of the request was not read to its end, the connection closes after the response. */
 export async function send(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
@@ -106,8 +129,8 @@ export async function send(
 }
 
 /**
- * Sends an answer while the body of its request is still coming. A connection that is closed with unread bytes is reset, and a reset takes the answer from a
- * client that writes first and reads then. So the answer is written at once, and ended when the rest has come, or too much of it, or too slowly.
+ * Sends a response while the body of its request is still arriving. A connection that is closed with unread bytes is reset, and a client that writes
+ * first and reads later then loses the response. So the response is written at once, and ended when the rest has arrived, or is too long or too slow.
  */
 async function refuseRest(
   incoming: IncomingMessage,
@@ -118,7 +141,7 @@ async function refuseRest(
   outgoing.flushHeaders()
   if (body !== undefined && body.length > 0) outgoing.write(body)
   connection.lingers()
-  // nothing comes from a client that was not told to go on
+  // a client that still waits for its go-ahead sends nothing
   if (!isHeldBack(incoming)) await discardRest(incoming, connection)
   outgoing.end()
   connection.written()
@@ -139,7 +162,7 @@ function discardRest(incoming: IncomingMessage, { limits }: Connection): Promise
       left -= part.length
       if (left < 0) end()
     }
-    incoming.on('error', () => {}) // it has its answer already
+    incoming.on('error', () => {}) // it has been answered already
     incoming.once('end', end)
     incoming.once('close', end)
     incoming.on('data', discard)
@@ -152,7 +175,7 @@ async function pump(body: ReadableStream<Uint8Array>, outgoing: ServerResponse, 
   let drained: () => void = () => {}
   const leave = () => {
     drained()
-    void reader.cancel().catch(() => {}) // a stream that has failed has nothing left to cancel
+    void reader.cancel().catch(() => {}) // a failed stream has nothing left to cancel
   }
   outgoing.on('drain', () => drained())
   outgoing.once('close', leave)

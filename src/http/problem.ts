@@ -4,25 +4,27 @@ import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
 import type { Reply } from './operation.ts'
 import { z } from './zod.ts'
 
-/** What every error looks like: a problem of RFC 9457 with a code that stays the same. */
+/** The shape of every error: an RFC 9457 problem with a stable code. */
 export const problemSchema = z
   .object({
-    type: z.string().openapi({ description: 'A URN made of the code.', example: 'urn:holdfast:error:job_not_found' }),
+    type: z
+      .string()
+      .openapi({ description: 'A URN that contains the code.', example: 'urn:holdfast:error:job_not_found' }),
     title: z.string().openapi({ description: 'What the code means.' }),
     status: z.number().int(),
     code: z
       .enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]])
-      .openapi({ description: 'Stable; see the list of error codes.' }),
-    detail: z.string().openapi({ description: 'What happened this time, and what to do.' }),
-    requestId: z.string().openapi({ description: 'The X-Request-Id of this request, for whoever reads the logs.' }),
+      .openapi({ description: 'Stable error code; see the list of error codes.' }),
+    detail: z.string().openapi({ description: 'What happened, and what to do.' }),
+    requestId: z.string().openapi({ description: 'The X-Request-Id of this request, to find it in the logs.' }),
     details: z
       .record(z.string(), z.unknown())
       .optional()
-      .openapi({ description: 'More, by code: `issues` of a request that does not fit, for one.' }),
+      .openapi({ description: 'More details, depending on the code, such as `issues` for an invalid request.' }),
   })
   .openapi('Problem')
 
-/** Headers that some errors bring along. */
+/** Headers that some errors add. */
 function headersOf({ code, details }: HoldfastError): Record<string, string> {
   const retryMs = details?.retryAfterMs
   const allow = details?.allow
@@ -34,10 +36,10 @@ function headersOf({ code, details }: HoldfastError): Record<string, string> {
   }
 }
 
-/** Codes from 500 on whose messages are meant for the client. */
+/** Codes with a status of 500 or more whose messages are meant for the client. */
 const tellable = new Set<ErrorCode>(['not_running', 'result_timeout', 'connections_exhausted'])
 
-/** What a problem says, as JSON. What is our own fault says nothing of our inside. */
+/** A problem as JSON. Server errors reveal nothing about internals. */
 export function problemText(error: HoldfastError, requestId: string): { status: number; body: string } {
   const { code, details, status } = error
   const isOurs = status >= 500 && !tellable.has(code)
@@ -46,21 +48,21 @@ export function problemText(error: HoldfastError, requestId: string): { status: 
     title: errorCodes[code].meaning,
     status,
     code,
-    detail: isOurs ? `${errorCodes[code].meaning} Ask your operator, with the request id.` : error.message,
+    detail: isOurs ? `${errorCodes[code].meaning} Contact your operator with the request id.` : error.message,
     requestId,
     ...(isOurs || !details ? {} : { details }),
   }
   return { status, body: JSON.stringify(problem) }
 }
 
-/** The answer to a request that went wrong. */
+/** The response to a request that failed. */
 export function problemOf(thrown: unknown, requestId: string): Reply {
   const error = thrown instanceof HoldfastError ? thrown : new HoldfastError('internal', '')
   const headers = { 'content-type': 'application/problem+json', ...headersOf(error) }
   return { ...problemText(error, requestId), headers }
 }
 
-/** Answers are data: no page may frame them, sniff at them, run them or keep them. */
+/** Headers of every response. Responses are data: no page may frame, sniff or run them. */
 export const everyAnswer = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -69,7 +71,7 @@ export const everyAnswer = {
   'cross-origin-resource-policy': 'same-origin',
 } as const
 
-/** A whole answer as bytes, for a connection on which there is no response to write to. */
+/** A complete response as text, for a connection without a response object. */
 export function problemBytes(error: HoldfastError): string {
   const requestId = randomUUID()
   const { status, headers, body } = problemOf(error, requestId)

@@ -1,4 +1,4 @@
-/** One thing that can be asked for. */
+/** What a method and a path lead to. */
 export interface Route<T> {
   method: string
   /** With parameters in braces, as in `/v1/jobs/{id}`. */
@@ -6,10 +6,10 @@ export interface Route<T> {
   target: T
 }
 
-/** What was found at a path: the target with its parameters, or which methods there are instead; null if there is nothing. */
+/** What was found at a path: the target with its parameters, or the methods that are allowed instead; null if there is nothing. */
 export type Found<T> = { target: T; params: Record<string, string> } | { allowed: string[] } | null
 
-/** Makes a router. Whole paths come before those with parameters; HEAD finds what GET does. */
+/** Makes a router. Paths without parameters take precedence, and HEAD finds what GET finds. */
 export function makeRouter<T>(routes: readonly Route<T>[]): (method: string, path: string) => Found<T> {
   const whole = new Map<string, Map<string, T>>()
   const patterns: { shape: RegExp; methods: Map<string, T> }[] = []
@@ -28,8 +28,8 @@ export function makeRouter<T>(routes: readonly Route<T>[]): (method: string, pat
     return added.methods
   }
 
-  return (method, given) => {
-    const path = given.length > 1 && given.endsWith('/') ? given.slice(0, -1) : given
+  return (method, requested) => {
+    const path = requested.length > 1 && requested.endsWith('/') ? requested.slice(0, -1) : requested
     const wanted = method === 'HEAD' ? 'GET' : method
     const allowed: string[] = []
     const exact = whole.get(path)
@@ -55,6 +55,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    return text // no schema takes what it is then
+    return text // no schema accepts it in this form
   }
 }

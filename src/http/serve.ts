@@ -1,15 +1,15 @@
 import type { Holdfast } from '../engine/engine.ts'
 import { type ErrorCode, HoldfastError, messageOf } from '../errors/errors.ts'
 import { pause } from '../service/service.ts'
-import { notYet } from './door.ts'
+import { notYet } from './gateway.ts'
 import type { HttpOptions } from './http.ts'
 import { type HttpServer, makeHttpServer } from './server.ts'
 
-/** What a server needs that finds its engine by itself. */
+/** What a server needs that connects its own engine. */
 export interface ServeOptions extends Omit<HttpOptions, 'engine'> {
-  /** Connects; tried again and again until it succeeds. */
+  /** Connects. Retried until it succeeds. */
   reach: () => Promise<Holdfast>
-  /** Told once, when there is an engine. */
+  /** Called once, when there is an engine. */
   onReady?: (hf: Holdfast) => void
 }
 
@@ -17,21 +17,21 @@ const firstPauseMs = 200
 const longestPauseMs = 5_000
 
 /**
- * Serves the HTTP API, with or without a database: without one it lives, says why it is not ready, and becomes ready when there is one. Beside it runs a
- * reaper, so that remote workers need nobody else.
+ * Serves the HTTP API, with or without a database: without one, it reports why it is not ready, and becomes ready once there is one. It also runs a
+ * reaper, so that remote workers need no other process.
  */
 export function makeServing({ reach, onReady = () => {}, ...options }: ServeOptions): HttpServer {
   const { log } = options
   const ending = new AbortController()
   let engine: Holdfast | undefined
-  let trouble: ErrorCode = 'not_running'
+  let onError: ErrorCode = 'not_running'
   let told = ''
   let reaching: Promise<void> | undefined
   const server = makeHttpServer({
     ...options,
     engine: () => {
       if (engine) return engine
-      throw notYet(trouble)
+      throw notYet(onError)
     },
   })
 
@@ -46,9 +46,9 @@ export function makeServing({ reach, onReady = () => {}, ...options }: ServeOpti
         return
       } catch (error) {
         const reason = messageOf(error)
-        if (reason !== told) log.warn({ reason }, 'not ready yet; trying again')
+        if (reason !== told) log.warn({ reason }, 'not ready yet; retrying')
         told = reason
-        trouble = error instanceof HoldfastError ? error.code : 'internal'
+        onError = error instanceof HoldfastError ? error.code : 'internal'
         await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** tries), ending.signal)
       }
     }

@@ -6,33 +6,33 @@ import type { Connection } from './connection.ts'
 import { Connections } from './connections.ts'
 import { type Http, type HttpOptions, makeHttp } from './http.ts'
 import { refuseMalformed, refuseTarget } from './malformed.ts'
-import { askOfNode, send } from './node.ts'
+import { requestOfNode, send } from './node.ts'
 import type { Reply } from './operation.ts'
 
-/** An HTTP server that runs. */
+/** An HTTP server. */
 export interface HttpServer extends Service {
-  /** Where it listens. */
+  /** The URL that it listens on. */
   url(): string
 }
 
-/** What requests that are under way get once the time for idle connections is over. */
+/** How much longer requests in progress get once idle connections have been closed. */
 const graceMs = 5_000
 
 /**
- * Makes a server of the HTTP door. `start` resolves once it listens, whether there is a database or not. `stop` accepts no more connections and ends long polls
- * and streams with an answer. Connections that are open may send one more request each: its answer says that it was the last.
+ * Makes a server for the HTTP API. `start` resolves once it listens, whether or not there is a database. `stop` accepts no more connections, and ends
+ * long polls and streams with a response. Open connections may send one more request each, whose response closes the connection.
  */
 export function makeHttpServer(options: HttpOptions): HttpServer {
   const { config } = options
   const http = makeHttp(options)
-  // a client that sends its headers or its body drop by drop is cut off, and so is one with endless headers
+  // disconnects clients that send their headers or body too slowly, or too many headers
   const server = createServer({
     headersTimeout: config.httpHeaderMs,
     requestTimeout: config.httpBodyMs,
     keepAliveTimeout: 75_000,
     connectionsCheckingInterval: Math.min(1_000, config.httpHeaderMs),
     maxHeaderSize: 16_384,
-    // we refuse that ourselves, with a problem
+    // refused by us, with a problem
     requireHostHeader: false,
   })
   const connections = new Connections(
@@ -47,10 +47,10 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
   async function stop(): Promise<void> {
     if (!server.listening) return void (await http.stop())
     connections.close()
-    // not that of the HTTP server, which ends idle connections at once, and with them requests that are on their way
+    // not the close of the HTTP server, which closes idle connections at once, and with them requests that are on their way
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
     const drained = setTimeout(() => connections.endIdle(), config.httpDrainMs)
-    // counted from here: a database that does not answer may take all of it
+    // counted from here: an unresponsive database may take all of it
     const late = setTimeout(() => connections.end(), config.httpDrainMs + graceMs)
     await http.stop()
     await closed
@@ -71,8 +71,8 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
         server.once('error', (error: NodeJS.ErrnoException) => reject(describe(error, config)))
         server.listen(config.httpPort, config.httpHost, () => {
           server.removeAllListeners('error')
-          // a connection that could not be taken must not end all others
-          server.on('error', (error) => options.log.error({ err: error }, 'trouble with taking connections'))
+          // a connection that could not be accepted must not end all others
+          server.on('error', (error) => options.log.error({ err: error }, 'the server could not accept a connection'))
           resolve()
         })
       }),
@@ -92,13 +92,13 @@ async function receive(
   try {
     await send(incoming, outgoing, await handled(http, incoming, outgoing), connection)
   } catch {
-    outgoing.destroy() // a stream that broke off; its client comes back
+    outgoing.destroy() // a broken stream; its client reconnects
   }
 }
 
 async function handled(http: Http, incoming: IncomingMessage, outgoing: ServerResponse): Promise<Reply> {
-  const ask = askOfNode(incoming, outgoing)
-  return ask instanceof HoldfastError ? refuseTarget(ask) : http.handle(ask)
+  const request = requestOfNode(incoming, outgoing)
+  return request instanceof HoldfastError ? refuseTarget(request) : http.handle(request)
 }
 
 function describe(error: NodeJS.ErrnoException, { httpHost, httpPort }: HttpOptions['config']): Error {
@@ -106,12 +106,12 @@ function describe(error: NodeJS.ErrnoException, { httpHost, httpPort }: HttpOpti
   if (error.code === 'EADDRINUSE')
     return new HoldfastError(
       'config_invalid',
-      `Another program listens at ${where}. Choose another port with the setting httpPort, or 0 for any.`,
+      `Another program is listening on ${where}. Set httpPort to another port, or to 0 for any free port.`,
       { cause: error },
     )
   return new HoldfastError(
     'config_invalid',
-    `The HTTP API cannot listen at ${where} (${error.code ?? error.message}). See the settings httpHost and httpPort.`,
+    `The HTTP API could not listen on ${where} (${error.code ?? error.message}). Check the settings httpHost and httpPort.`,
     { cause: error },
   )
 }

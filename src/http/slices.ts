@@ -1,6 +1,7 @@
 /**
- * Long work of requests, done a little at a time. One slice runs in each turn of the event loop, and the owners take turns, so a large body costs its neighbors
- * a slice and not its whole time, however many its owner sends. A request takes several turns of the loop: while others are under way, slices pause in between.
+ * Runs long work of requests in small steps. One slice runs in each turn of the event loop, and owners take turns, so a large body delays others by
+ * one slice and not by its whole time, however many its owner sends. Slices pause while small requests are in progress, because these need several
+ * turns of the event loop.
  */
 export class Slices {
   readonly #queues = new Map<string, Work[]>()
@@ -11,14 +12,14 @@ export class Slices {
     this.#areOthersUnderWay = areOthersUnderWay
   }
 
-  /** How much work is waiting or under way. */
+  /** How many pieces of work are waiting or in progress. */
   get size(): number {
     let count = 0
     for (const queue of this.#queues.values()) count += queue.length
     return count
   }
 
-  /** Runs the steps to their end, and answers what they return. Those of one owner run one after the other. */
+  /** Runs steps to their end, and returns their result. Work of one owner runs one piece after the other. */
   run<T>(owner: string, steps: Generator<undefined, T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const queue = this.#queues.get(owner)
@@ -31,6 +32,14 @@ export class Slices {
     })
   }
 
+  /** Resolves when long work that runs outside of slices may continue. */
+  rest(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#areOthersUnderWay()) setTimeout(resolve, pauseMs)
+      else setImmediate(resolve)
+    })
+  }
+
   #turn(): void {
     const next = this.#queues.entries().next().value
     if (!next) {
@@ -38,7 +47,7 @@ export class Slices {
       return
     }
     const [owner, queue] = next
-    // to the back: the others have their turns first
+    // to the back of the line
     this.#queues.delete(owner)
     if (isDone(queue[0] as Work)) queue.shift()
     if (queue.length > 0) this.#queues.set(owner, queue)
@@ -56,7 +65,7 @@ interface Work {
 const sliceMs = 2
 const pauseMs = 8
 
-/** Works for a slice; answers whether that was the last one. */
+/** Runs one slice. Returns whether it was the last one. */
 function isDone({ steps, resolve, reject }: Work): boolean {
   const untilMs = performance.now() + sliceMs
   try {

@@ -17,5 +17,5 @@ test('a client that takes nothing is let go, and one that reads on is not', asyn
   }
   expect(onEnd).not.toHaveBeenCalled()
   await vi.waitFor(() => expect(onEnd).toHaveBeenCalled())
-  await expect(reader.closed).rejects.toThrow('takes nothing')
+  await expect(reader.closed).rejects.toThrow('The client stopped reading.')
 })

@@ -3,81 +3,107 @@ import type { Reply } from './operation.ts'
 
 const encoder = new TextEncoder()
 const pingMs = 15_000
+const bufferBytes = 65_536
 
 /** What is streamed. */
 interface Streaming {
   events: AsyncGenerator<LogEvent>
   show(event: LogEvent): Promise<object>
-  /** Where it begins, as a client names it when it comes back. */
+  /** Where the stream begins, as a client names it when it reconnects. */
   from: string
-  /** Whether the client may still listen; asked before each event, and now and then. */
+  /** Whether the client may still listen. Checked before each event, and periodically. */
   isWelcome(): Promise<boolean>
-  /** Told when it is over, whoever ended it; must end the events, too. */
+  /** Called when the stream is over, whichever side ended it. It must also end the events. */
   onEnd(): void
-  /** How long a client may take nothing before it is let go. */
+  /** How long a client may read nothing before it is disconnected. */
   stalledMs?: number
 }
 
-/** Server-sent events. A comment now and then keeps idle connections open, and tells a dead one from a quiet one. */
-export function stream({ events, show, from, isWelcome, onEnd, stalledMs = 30_000 }: Streaming): Reply {
-  let ping: NodeJS.Timeout | undefined
-  let room: () => void = () => {}
-  let isGone = false
-  let isOver = false
-  const end = () => {
-    isOver = true
-    clearInterval(ping)
-    onEnd()
-    room()
+/** Streams events as server-sent events. */
+export function stream(streaming: Streaming): Reply {
+  const body = new ReadableStream<Uint8Array>(
+    new EventStream(streaming),
+    new ByteLengthQueuingStrategy({ highWaterMark: bufferBytes }),
+  )
+  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+  return { status: 200, headers, body }
+}
+
+type Controller = ReadableStreamDefaultController<Uint8Array>
+
+/** The source of one stream. A comment now and then keeps idle connections open, and reveals dead ones. */
+class EventStream {
+  readonly #streaming: Streaming
+  #ping: NodeJS.Timeout | undefined
+  #onRoom: () => void = () => {}
+  #isGone = false
+  #isOver = false
+
+  constructor(streaming: Streaming) {
+    this.#streaming = streaming
   }
 
-  async function beat(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    if (!(await isWelcome())) return end()
-    if (!isOver && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(': still here\n\n'))
+  start(controller: Controller): void {
+    // with an id from the start, so that a client that is cut off before the first event can resume as well
+    send(controller, `retry: 1000\nid: ${this.#streaming.from}\n\n`)
+    this.#ping = setInterval(() => void this.#sendPing(controller), pingMs)
+    this.#sendEvents(controller).then(
+      () => this.#isGone || controller.close(),
+      (error) => this.#isGone || controller.error(error),
+    )
   }
 
-  async function write(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+  pull(): void {
+    this.#onRoom()
+  }
+
+  cancel(): void {
+    this.#isGone = true
+    this.#end()
+  }
+
+  async #sendPing(controller: Controller): Promise<void> {
+    if (!(await this.#streaming.isWelcome())) return this.#end()
+    if (!this.#isOver && hasRoom(controller)) send(controller, ': still here\n\n')
+  }
+
+  async #sendEvents(controller: Controller): Promise<void> {
+    const { events, isWelcome, show } = this.#streaming
     try {
       for await (const event of events) {
         if (!(await isWelcome())) return
         const shown = (await show(event)) as { id: string }
-        controller.enqueue(encoder.encode(`id: ${shown.id}\nevent: ${event.type}\ndata: ${JSON.stringify(shown)}\n\n`))
-        // a client that reads slowly is not written ahead of; what comes meanwhile is held for it, up to a limit
-        if ((controller.desiredSize ?? 0) <= 0) await takenIn()
+        send(controller, `id: ${shown.id}\nevent: ${event.type}\ndata: ${JSON.stringify(shown)}\n\n`)
+        // events for a slow client wait in the listener's inbox, which has a limit, and not in this buffer
+        if (!hasRoom(controller)) await this.#room()
       }
     } finally {
-      end()
+      this.#end()
     }
   }
 
-  /** Resolves once there is room again. A client that takes nothing at all would hold its place, and what waits for it, for ever. */
-  async function takenIn(): Promise<void> {
+  /** Resolves once the buffer has room again. A client that reads nothing at all would keep its slot, and what waits for it, forever. */
+  async #room(): Promise<void> {
+    const { stalledMs = 30_000 } = this.#streaming
     let late: NodeJS.Timeout | undefined
     await new Promise<void>((resolve, reject) => {
-      room = resolve
-      late = setTimeout(() => reject(new Error('The client takes nothing.')), stalledMs)
+      this.#onRoom = resolve
+      late = setTimeout(() => reject(new Error('The client stopped reading.')), stalledMs)
     }).finally(() => clearTimeout(late))
   }
 
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start(controller) {
-        // with a place from the start, so that who is cut off before the first event comes back to it, too
-        controller.enqueue(encoder.encode(`retry: 1000\nid: ${from}\n\n`))
-        ping = setInterval(() => void beat(controller), pingMs)
-        write(controller).then(
-          () => isGone || controller.close(),
-          (error) => isGone || controller.error(error),
-        )
-      },
-      pull: () => room(),
-      cancel() {
-        isGone = true
-        end()
-      },
-    },
-    new ByteLengthQueuingStrategy({ highWaterMark: 65_536 }),
-  )
-  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
-  return { status: 200, headers, body }
+  #end(): void {
+    this.#isOver = true
+    clearInterval(this.#ping)
+    this.#streaming.onEnd()
+    this.#onRoom()
+  }
+}
+
+function send(controller: Controller, text: string): void {
+  controller.enqueue(encoder.encode(text))
+}
+
+function hasRoom({ desiredSize }: Controller): boolean {
+  return (desiredSize ?? 0) > 0
 }

@@ -1,4 +1,4 @@
-/** Zod, able to say what belongs into the OpenAPI document. Schemas of this room come from here, so that none is made before it can. */
+/** Zod with OpenAPI support. All schemas of this room import it from here, so that none is made before it is extended. */
 import { extendZodWithOpenApi } from '@asteasolutions/zod-to-openapi'
 import { z } from 'zod'
 

@@ -16,5 +16,5 @@ test('waits are spread by a quarter to either side, so that a herd does not retu
 
 test('no number of failures makes a wait that is not a number', () => {
   for (const failures of [0, 1, 100, 10_000, Number.MAX_SAFE_INTEGER])
-    expect(Number.isFinite(backoffMs(failures, backoff))).toBe(true)
+    for (const baseMs of [0, 1000]) expect(Number.isFinite(backoffMs(failures, { ...backoff, baseMs }))).toBe(true)
 })

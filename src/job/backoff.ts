@@ -1,7 +1,20 @@
 import type { Backoff } from './define.ts'
 
-/** How long to wait after that many failures: exponential, capped, and spread by ±25 % so that a herd does not return at once. */
+/** The backoff of a stage: its own values, else those of the settings. */
+export function backoffOf(
+  settings: { backoffBaseMs: number; backoffMaxMs: number },
+  own: Backoff = {},
+): Required<Backoff> {
+  return {
+    baseMs: own.baseMs ?? settings.backoffBaseMs,
+    factor: own.factor ?? 2,
+    maxMs: own.maxMs ?? settings.backoffMaxMs,
+  }
+}
+
+/** How long to wait after this many failures: exponential, capped, and spread by ±25 % so that not all retry at once. */
 export function backoffMs(failures: number, backoff: Required<Backoff>, random: () => number = Math.random): number {
-  const grown = Math.min(backoff.maxMs, backoff.baseMs * backoff.factor ** Math.max(0, failures - 1))
+  // after a thousand failures the factor is infinite, and nothing times that is not a number
+  const grown = backoff.baseMs && Math.min(backoff.maxMs, backoff.baseMs * backoff.factor ** Math.max(0, failures - 1))
   return Math.round(grown * (0.75 + random() / 2))
 }

@@ -2,7 +2,7 @@ import { partsOf } from './exact-json.ts'
 
 const chunkLength = 8_192
 
-/** The same text for equal values, in whatever order their keys were written. */
+/** A text that is the same for equal values, regardless of the order of their keys. */
 export function canonical(value: unknown): string {
   const known = partsOf(value)?.canonical
   if (known !== undefined) return known
@@ -13,7 +13,7 @@ export function canonical(value: unknown): string {
   }
 }
 
-/** Makes that text in small steps, and keeps it for a value that came from outside. */
+/** Makes the canonical text in small steps, and caches it for a value that came from outside. */
 export function* canonicalSteps(value: unknown): Generator<undefined, string> {
   const writer: Writer = { chunks: [], chunk: '', count: 0 }
   if (isScalar(value)) return JSON.stringify(value)

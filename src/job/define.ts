@@ -2,20 +2,22 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors/errors.ts'
 import type { FanOut } from './fan-out.ts'
 import type { JobId } from './id.ts'
+import { type Keep, type KeptMs, keptMsOf } from './keep.ts'
 import { optionProblem } from './known-options.ts'
 import type { Stored } from './stored.ts'
 import { definitionProblem } from './validate.ts'
 
 export { isName, isPriority, priorities } from './names.ts'
 
-/** Any schema library that speaks Standard Schema: Zod, Valibot, ArkType and others. */
+/** A schema of any library that implements Standard Schema: Zod, Valibot, ArkType and others. */
 export type Schema<In = unknown, Out = unknown> = StandardSchemaV1<In, Out>
 
 /** Why a handler's signal fired. */
 export type AbortReason = 'timeout' | 'cancelled' | 'lease_lost' | 'shutdown'
 
-/** What a handler is given. */
+/** The context that a handler receives. */
 export interface StageContext<Input = unknown, Outputs = Record<string, unknown>> {
+  /** The job of this attempt. */
   readonly job: {
     readonly id: JobId
     readonly kind: string
@@ -25,14 +27,15 @@ export interface StageContext<Input = unknown, Outputs = Record<string, unknown>
   }
   /** The stage that runs. */
   readonly stage: string
-  /** The number of this attempt. It only ever grows, and fences every write: pass it on to systems that can check it. */
+  /** The number of this attempt. It only grows, and fences every write: pass it on to systems that can check it. */
   readonly attempt: number
+  /** What was submitted, as the schema returned it. */
   readonly input: Input
   /** What the earlier stages returned. */
   readonly outputs: Outputs
-  /** Fires on time-out, cancel, lost lease and shutdown; `signal.reason` is an AttemptAborted that says which. */
+  /** Fires on timeout, cancel, lost lease and shutdown; `signal.reason` is an AttemptAborted that says which. */
   readonly signal: AbortSignal
-  /** Says how far this attempt is. Cheap: reports are grouped, and the last one wins. */
+  /** Reports the progress of this attempt. This is cheap: reports are batched, and the last one wins. */
   progress(done: number, total?: number, note?: string): void
   /** Writes a line into the job's timeline, fenced like every write. */
   log(message: string, data?: Record<string, unknown>): void
@@ -40,22 +43,29 @@ export interface StageContext<Input = unknown, Outputs = Record<string, unknown>
 
 /** How long to wait before the next attempt: base × factor^failures, at most max, with jitter. */
 export interface Backoff {
+  /** The wait after the first failure. Default: the `backoffBaseMs` setting. */
   baseMs?: number
+  /** How much longer each wait is than the one before. Default: 2. */
   factor?: number
+  /** The longest wait. Default: the `backoffMaxMs` setting. */
   maxMs?: number
 }
 
 interface StageRules<Name extends string, Optional extends boolean> {
+  /** The name of the stage; its output is stored under it. */
   readonly name: Name
-  /** If an optional stage fails for good, the job ends `partial` and the earlier outputs stay readable. */
+  /** If an optional stage fails permanently, the job ends as `partial` and earlier outputs stay readable. */
   readonly optional?: Optional
-  /** How many failures are retried. */
+  /** How many failures are retried. Default: the `retries` setting. */
   readonly retries?: number
+  /** How long one attempt may take. Default: the `jobTimeoutMs` setting. */
   readonly timeoutMs?: number
+  /** How long to wait before a retry. */
   readonly backoff?: Backoff
 }
 
 interface Running<Input, Earlier, Output> {
+  /** The handler. It may run more than once, but its return value is committed only once. */
   readonly run: (ctx: StageContext<Input, Earlier>) => Output | Promise<Output>
 }
 
@@ -76,17 +86,18 @@ export type Stage<
     | (FanOut<Input, Earlier, Output, Item, Part> & Without<Running<never, never, never>>)
   )
 
-/** A stage whose types are known only to its kind. */
+/** A stage of any kind. */
 // biome-ignore lint/suspicious/noExplicitAny: a handler takes its own context; only its kind knows which
 export interface AnyStage extends StageRules<string, boolean>, Partial<FanOut<any, any, unknown, any, any>> {
+  /** The handler, if the stage does not fan out. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   readonly run?: Running<any, any, unknown>['run']
 }
 
-/** Whether a job may end partial: never, if an optional stage fails, or also if items do. */
+/** Whether a job may end as partial: never, if an optional stage fails, or also if items fail. */
 export type Partly = boolean | 'items'
 
-/** A kind of job, as `defineJob` makes it. The type parameters carry what callers put in and get out. */
+/** A kind of job, as `defineJob` returns it. The type parameters are those of its input and outputs. */
 export interface JobDefinition<
   Kind extends string = string,
   Input = never,
@@ -98,38 +109,45 @@ export interface JobDefinition<
   readonly queue: string
   readonly priority: number
   readonly crashBudget: number | undefined
+  /** How long its jobs are kept after they end, in milliseconds, by state. */
+  readonly keep?: KeptMs | undefined
   readonly input: Schema | undefined
   readonly stages: readonly AnyStage[]
-  /** Carries types only; holds nothing. */
+  /** Only carries types. */
   readonly types?: { input: (input: Input) => void; outputs: Outputs; output: Output; canBePartial: CanBePartial }
 }
 
-/** A kind whose types do not matter where it stands. */
+/** A kind with any types. */
 export type AnyJob = JobDefinition<string, never, unknown, unknown, Partly>
 
-/** What a caller submits for a kind. */
+/** The input of a kind. */
 export type InputOf<J> = J extends { types?: { input: (input: infer I) => void } } ? I : never
-/** What the stages of a kind return, by stage. */
+/** The outputs of a kind, by stage. */
 export type OutputsOf<J> = J extends { types?: { outputs: infer O } } ? O : never
-/** What the last stage of a kind returns. */
+/** The output of the last stage of a kind. */
 export type OutputOf<J> = J extends { types?: { output: infer O } } ? O : never
 /** Whether a kind has an optional stage, or one that fans out. */
 export type CanBePartial<J> = J extends { types?: { canBePartial: infer C } } ? C : never
 
-/** A stage that stands alone. */
+/** A kind with a single stage. */
 type Alone<Input, Output> = Omit<StageRules<'run', boolean>, 'name' | 'optional'> &
   Running<Input, unknown, Output> & { readonly stages?: undefined }
 
-/** What a kind can be told beside its stages. */
+/** The options of a kind, apart from its stages. */
 export interface Common<S extends Schema> {
-  /** What an input must look like; checked at submit, and again before a handler sees it. */
+  /** The schema of the input. It is checked at submit, and again before the handler runs. */
   input?: S
-  /** The queue that its jobs wait in. Default: `default`. */
+  /** The queue of its jobs. Default: `default`. */
   queue?: string
   /** 1 (first) to 4 (last). Default: 2. */
   priority?: number
   /** How many workers a job may lose before it is quarantined. Default: the `crashBudget` setting. */
   crashBudget?: number
+  /**
+   * How long its jobs are kept after they end: `'1d'`, or by state: `{ succeeded: '1d', failed: '90d' }`. Milliseconds, or a string with a unit.
+   * 0: they are removed once they end. Default: the settings `keepMs` and `keepFailedMs`.
+   */
+  keep?: Keep
 }
 
 type In<S extends Schema> = StandardSchemaV1.InferInput<S>
@@ -145,8 +163,8 @@ type Last<Names extends unknown[], Values extends unknown[]> = Names extends [in
   : never
 
 /**
- * Defines a kind: with one stage by `run`, or with up to six by `stages`, each durable: its output is committed before the next one
- * begins. One signature for both, so that the compiler points at the field that is wrong and not at the call.
+ * Defines a kind: with one stage (`run`), or with up to six (`stages`). Each stage is durable: its output is committed before the next one
+ * begins. There is one signature for both, so that the compiler points at the field that is wrong and not at the call.
  */
 export function defineJob<
   K extends string,
@@ -188,6 +206,7 @@ export function defineJob<
       | Alone<Out<S>, O1>
       | {
           run?: undefined
+          /** One to six stages, in the order in which they run. */
           stages: readonly [
             Stage<N1, Out<S>, unknown, O1, Q1, I1, R1>,
             Stage<N2, Out<S>, Of<N1, O1>, O2, Q2, I2, R2>?,
@@ -209,28 +228,32 @@ export function defineJob(
   kind: string,
   definition: Common<Schema> & Partial<AnyStage> & { stages?: readonly (AnyStage | undefined)[] | undefined },
 ): AnyJob {
-  const { input, queue = 'default', priority = 2, crashBudget, stages: given, ...alone } = definition
+  const { input, queue = 'default', priority = 2, crashBudget, keep, stages: given, ...alone } = definition
   const stages = given ? given.filter((stage) => stage !== undefined) : [{ ...alone, name: 'run' } as AnyStage]
-  const job = { kind, queue, priority, crashBudget, input, stages, [brand]: true }
-  const problem = definitionProblem(job) ?? optionProblem(definition, stages)
+  const kept = keptMsOf(keep)
+  const rules = typeof kept === 'object' ? { keep: kept } : {}
+  const job = { kind, queue, priority, crashBudget, ...rules, input, stages, [brand]: true }
+  const problem =
+    definitionProblem(job) ?? (typeof kept === 'string' ? kept : undefined) ?? optionProblem(definition, stages)
   if (problem) throw new HoldfastError('kind_invalid', `Kind ${JSON.stringify(kind)} ${problem}`)
   return job
 }
 
-/** Marks what `defineJob` made. Registered under its name, since the module with the jobs may bring a copy of Holdfast of its own. */
+/** Marks kinds. A global symbol, because the module that defines the jobs may use another copy of Holdfast. */
 const brand = Symbol.for('holdfast.job')
 
-/** Whether `defineJob` made it, in this copy of Holdfast or another. */
+/** Whether a value was returned by `defineJob`, of this copy of Holdfast or another. */
 export function isJob(value: unknown): value is AnyJob {
   return typeof value === 'object' && value !== null && brand in value
 }
 
-/** From so many lost workers on, a job is suspected of killing them. */
+/** The number of lost workers from which on a job is suspected of killing them. */
 export const suspectCrashes = 2
 
 /**
- * Whether a job is suspected of killing its workers: it has lost two, or one and has a single life left. A suspect runs alone in its
- * process: so a job that does kill its workers spends its crash budget alone, and an innocent one can't lose its last life to a neighbor.
+ * Whether a job is suspected of killing its workers: it has lost two, or has lost one and may lose only one more. A suspect runs alone in its
+ * process. So a job that does kill its workers uses up no crash budget but its own, and an innocent job can't be quarantined because of
+ * another one.
  */
 export function isSuspect({ crashes, crashBudget }: { crashes: number; crashBudget: number }): boolean {
   return crashes >= suspectCrashes || (crashes === 1 && crashBudget <= suspectCrashes)

@@ -8,10 +8,10 @@ export const deliveryStates = {
 /** The state of a delivery. */
 export type DeliveryState = keyof typeof deliveryStates
 
-/** All states of a delivery. */
+/** All delivery states. */
 export const allDeliveryStates = Object.keys(deliveryStates) as DeliveryState[]
 
-/** Whether a word from outside is a state of a delivery. */
+/** Whether a string from outside is a delivery state. */
 export function isDeliveryState(word: string): word is DeliveryState {
   return Object.hasOwn(deliveryStates, word)
 }

@@ -1,6 +1,7 @@
+import { HoldfastError } from '../errors/errors.ts'
 import { allMoves, announces, type EventType as MoveEventType } from './machine.ts'
 
-/** Events that announce no move of a job. */
+/** Events that do not announce a move of a job. */
 const others = [
   'job.cleared',
   'job.log',
@@ -28,13 +29,23 @@ const others = [
 /** The type of an event. */
 export type EventType = MoveEventType | (typeof others)[number]
 
-/** Every type of event that there is: one for each announced move, and a few more. */
+/** All event types: one for each announced move, and the others. */
 export const eventTypes: readonly EventType[] = [
   ...new Set(allMoves.map(announces).filter((type) => type !== null)),
   ...others,
 ]
 
-/** The types that patterns such as `job.*`, `job.failed` or `*` mean; a pattern that means none is answered as it is. */
+/** The event types that patterns such as `job.*`, `job.failed` or `*` match. Throws event_type_unknown if one matches none. */
+export function mustBeTypes(patterns: string | readonly string[]): EventType[] {
+  const found = typesOf([patterns].flat())
+  if ('types' in found) return found.types
+  throw new HoldfastError(
+    'event_type_unknown',
+    `There is no event of type ${JSON.stringify(found.unknown)}; the reference lists all (docs/reference/events.md), and job.* means those of jobs.`,
+  )
+}
+
+/** The event types that patterns match, or the first pattern that matches none. */
 export function typesOf(patterns: readonly string[]): { types: EventType[] } | { unknown: string } {
   const unknown = patterns.find((pattern) => !eventTypes.some((type) => fits(pattern, type)))
   if (unknown !== undefined || patterns.length === 0) return { unknown: String(unknown ?? '') }

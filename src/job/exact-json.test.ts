@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { InexactJson, parseExact, parseSteps } from './exact-json.ts'
 
 function inSteps(text: string): unknown {
-  const steps = parseSteps(text, 'body')
+  const steps = parseSteps(Buffer.from(text), 'body')
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value

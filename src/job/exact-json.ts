@@ -1,8 +1,9 @@
+import { RawJson, scanSteps } from './raw-json.ts'
 import { type NotStorable, textProblem, unsafeKey, unsafeKeyProblem } from './refusal.ts'
 
 /**
- * JSON from outside, read without loss. JSON.parse rounds integers beyond 2^53 without a word, and keeps a `__proto__` that later copies drop: both are refused
- * here, with the place where they stand. Malformed text is a SyntaxError, as ever.
+ * JSON from outside contains something that cannot be read without loss. JSON.parse silently rounds integers beyond 2^53, and keeps a
+ * `__proto__` that later copies drop; both are refused here, with their path. Malformed text is a SyntaxError, as usual.
  */
 export class InexactJson extends Error {
   readonly found: NotStorable
@@ -13,75 +14,114 @@ export class InexactJson extends Error {
   }
 }
 
-/** Texts of a value that came from outside, so that nobody has to make them again. */
+/** The texts of a value that came from outside, so that they need not be made again. */
 export interface Parts {
-  /** Its JSON, as it came. All of it can be stored. */
+  /** Its original JSON. All of it can be stored. */
   json: string
   canonical?: string
 }
 
 const parts = new WeakMap<object, Parts>()
 
-/** The texts of a value that was read in steps and stood in a field that is stored; undefined for any other. */
+/** The texts of a value that was read in steps from a stored field; undefined for any other value. */
 export function partsOf(value: unknown): Parts | undefined {
+  if (value instanceof RawJson) return value
   return typeof value === 'object' && value !== null ? parts.get(value) : undefined
 }
 
-/** Fields whose values are stored as they came, near the top of a body. */
+/** Fields whose values are stored unchanged, near the top of a body. */
 const storedFields = new Set(['input', 'output', 'meta'])
 const deepestStored = 3
 
-/** What can be stored, and the levels around it. */
+/** The maximum depth of what can be stored, plus the levels around it. */
 const deepest = 200 + deepestStored
 const valuesPerStep = 256
+const bytesPerStep = 16_384
 
-/** Text without any of this is read by JSON.parse, which is several times as fast. The escapes are those of letters in `__proto__`. */
+/** Text without any of this is parsed by JSON.parse, which is several times faster. The escapes are those of the letters in `__proto__`. */
 const suspicious = /\d{16}|__proto__|\\u00(?:5f|70|72|6f|74)/i
 
-/** The value of a JSON text. `name` begins the path of what is refused. */
+/** Parses JSON. `name` is the start of the path in a refusal. */
 export function parseExact(text: string, name: string): unknown {
   if (!suspicious.test(text)) return JSON.parse(text)
-  const steps = parseSteps(text, name)
+  const steps = parseSteps(Buffer.from(text), name)
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value
   }
 }
 
-/** The same in small steps, for text that is so long that something else must be done meanwhile. */
-export function* parseSteps(text: string, name: string): Generator<undefined, unknown> {
-  const reader = new Reader(text, name)
+/**
+ * The same in small steps, for text so long that other work must get its turn meanwhile. The text is UTF-8 bytes. With `leavesInputs`, inputs
+ * that are arrays or objects are checked and stay bytes, if possible.
+ */
+export function* parseSteps(bytes: Buffer, name: string, { leavesInputs = false } = {}): Generator<undefined, unknown> {
+  const reader = new Reader(bytes, name)
+  let restedAt = 0
   for (let count = 1; ; count++) {
-    const whole = reader.readValue()
+    const rawEnd = leavesInputs && reader.isAtInput() ? yield* scanSteps(reader.text, reader.at) : -1
+    const whole = rawEnd < 0 ? reader.readValue() : reader.takeRaw(rawEnd)
     if (whole) return whole.value
-    if (count % valuesPerStep === 0) yield
+    // a value that stays raw may be long
+    if (count % valuesPerStep > 0 && reader.at - restedAt < bytesPerStep) continue
+    restedAt = reader.at
+    yield
   }
+}
+
+/** Parses an input that was left raw, in small steps. */
+export function* valueSteps(raw: RawJson): Generator<undefined, unknown> {
+  const value = yield* parseSteps(raw.bytes, 'input')
+  parts.set(value as object, { json: raw.json })
+  return value
 }
 
 interface Frame {
   holder: unknown[] | Record<string, unknown>
-  /** The field that is read; null in a list. */
+  /** The field that is being read; null in an array. */
   key: string | null
-  /** Where its text begins, if that is kept. */
+  /** Where its text begins, if its text is kept; otherwise -1. */
   from: number
 }
 
 class Reader {
-  readonly #text: string
+  /** One character for each byte, so that positions are the same in both. */
+  readonly text: string
+  readonly #bytes: Buffer
   readonly #name: string
   readonly #open: Frame[] = []
   #at = 0
 
-  constructor(text: string, name: string) {
-    this.#text = text
+  constructor(bytes: Buffer, name: string) {
+    this.text = bytes.toString('latin1')
+    this.#bytes = bytes
     this.#name = name
   }
 
-  /** Reads up to the end of the next value, or into the next list or object; answers the whole once that is read. */
+  get at(): number {
+    return this.#at
+  }
+
+  /** Whether the next value is an input that is an array or an object. */
+  isAtInput(): boolean {
+    const next = this.#peek()
+    if ((next !== '[' && next !== '{') || this.#storedField() !== 'input') return false
+    // a field of the same name inside a stored value is kept as part of that value
+    return this.#open.every(({ from }) => from < 0)
+  }
+
+  /** Takes the text up to `end` as the next value. */
+  takeRaw(end: number): { value: unknown } | undefined {
+    const raw = new RawJson(this.#bytes.subarray(this.#at, end))
+    this.#at = end
+    return this.#place(raw)
+  }
+
+  /** Reads to the end of the next value, or into the next array or object. Returns the whole value once it is read. */
   readValue(): { value: unknown } | undefined {
     const next = this.#peek()
     if (next !== '[' && next !== '{') return this.#place(this.#readScalar(next))
-    const from = this.#isStored() ? this.#at : -1
+    const from = this.#storedField() === undefined ? -1 : this.#at
     const frame: Frame = next === '[' ? { holder: [], key: null, from } : { holder: {}, key: '', from }
     this.#at += 1
     if (this.#peek() === endOf(frame)) {
@@ -94,7 +134,7 @@ class Reader {
     return undefined
   }
 
-  /** Puts a value where it belongs, and closes the lists and objects that end with it. */
+  /** Adds a value to its array or object, and closes those that end with it. */
   #place(given: unknown): { value: unknown } | undefined {
     let value = given
     for (;;) {
@@ -116,19 +156,20 @@ class Reader {
   }
 
   #keep({ holder, from }: Frame): void {
-    const text = this.#text.slice(from, this.#at)
-    // without its line breaks: a text with controls costs far more to hand to Postgres
+    const text = this.#textOf(from, this.#at)
+    // without its line breaks: text with control characters costs far more to pass to Postgres
     parts.set(holder, { json: /[\t\r\n]/.test(text) ? JSON.stringify(holder) : text })
   }
 
-  #isStored(): boolean {
+  /** The name of the field that is being read, if it is a stored one. */
+  #storedField(): string | undefined {
     const above = this.#open.length <= deepestStored ? this.#open.at(-1)?.key : undefined
-    return typeof above === 'string' && storedFields.has(above)
+    return typeof above === 'string' && storedFields.has(above) ? above : undefined
   }
 
   #finish(value: unknown): { value: unknown } {
     this.#peek()
-    if (this.#at < this.#text.length) throw new SyntaxError('Something follows the value.')
+    if (this.#at < this.text.length) throw new SyntaxError('Something follows the value.')
     return { value }
   }
 
@@ -144,7 +185,7 @@ class Reader {
   #readScalar(next: string): unknown {
     if (next === '"') return this.#readText()
     scalar.lastIndex = this.#at
-    const found = scalar.exec(this.#text)?.[0]
+    const found = scalar.exec(this.text)?.[0]
     if (found === undefined) throw new SyntaxError('A value is missing.')
     if (isInexact(found))
       throw this.#refusal('is an integer that a JavaScript number cannot hold exactly; send it as a string')
@@ -154,11 +195,11 @@ class Reader {
 
   #readText(): string {
     const from = this.#at
-    let end = this.#text.indexOf('"', from + 1)
-    while (end >= 0 && this.#isEscaped(end)) end = this.#text.indexOf('"', end + 1)
+    let end = this.text.indexOf('"', from + 1)
+    while (end >= 0 && this.#isEscaped(end)) end = this.text.indexOf('"', end + 1)
     if (end < 0) throw new SyntaxError('A text does not end.')
     this.#at = end + 1
-    const inner = this.#text.slice(from + 1, end)
+    const inner = this.#textOf(from + 1, end)
     if (!needsParsing.test(inner)) return inner
     const text: string = JSON.parse(`"${inner}"`)
     const problem = textProblem(text)
@@ -166,19 +207,24 @@ class Reader {
     return text
   }
 
+  #textOf(from: number, end: number): string {
+    const text = this.text.slice(from, end)
+    return beyondAscii.test(text) ? this.#bytes.toString('utf8', from, end) : text
+  }
+
   #isEscaped(quote: number): boolean {
     let from = quote
-    while (this.#text[from - 1] === '\\') from -= 1
+    while (this.text[from - 1] === '\\') from -= 1
     return (quote - from) % 2 === 1
   }
 
-  /** The next character that is no white space; empty at the end. */
+  /** The next character that is not white space; empty at the end. */
   #peek(): string {
-    // most JSON has no blanks at all
-    if (this.#text.charCodeAt(this.#at) > 32) return this.#text[this.#at] as string
+    // most JSON has no white space at all
+    if (this.text.charCodeAt(this.#at) > 32) return this.text[this.#at] as string
     blank.lastIndex = this.#at
-    if (blank.test(this.#text)) this.#at = blank.lastIndex
-    return this.#text[this.#at] ?? ''
+    if (blank.test(this.text)) this.#at = blank.lastIndex
+    return this.text[this.#at] ?? ''
   }
 
   #refusal(problem: string): InexactJson {
@@ -187,12 +233,13 @@ class Reader {
   }
 }
 
+const beyondAscii = /[\u0080-\u00ff]/
 const blank = /[ \t\r\n]+/y
 const scalar = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON allows none of them inside a text
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON allows none of them inside a string
 const needsParsing = /[\\\u0000-\u001f]/
 
-/** JSON.parse has a price of its own for each call. */
+/** Faster than a call of JSON.parse. */
 function scalarOf(text: string): unknown {
   if (text === 'true') return true
   if (text === 'false') return false
@@ -203,9 +250,9 @@ function endOf({ key }: Frame): string {
   return key === null ? ']' : '}'
 }
 
-/** Whether a number is an integer that changes its value when JavaScript reads it. */
+/** Whether a number is an integer that a JavaScript number can't represent exactly. */
 function isInexact(number: string): boolean {
   if (number.length < 16 || !/^-?\d+$/.test(number)) return false
-  // beyond the largest number there is, which has 309 digits
+  // the largest number has 309 digits
   return number.length > 310 || !Number.isFinite(Number(number)) || BigInt(Number(number)) !== BigInt(number)
 }

@@ -4,7 +4,7 @@ import type { Each, FanOut } from './fan-out.ts'
 
 type Rules = Known<Pick<AnyStage, 'retries' | 'timeoutMs' | 'backoff'>>
 
-const ofKind: Known<Common<Schema>> = { input: true, queue: true, priority: true, crashBudget: true }
+const ofKind: Known<Common<Schema>> = { input: true, queue: true, priority: true, crashBudget: true, keep: true }
 const ofRules: Rules = { retries: true, timeoutMs: true, backoff: true }
 const ofBackoff: Known<Backoff> = { baseMs: true, factor: true, maxMs: true }
 const ofEach: Known<Each<unknown, unknown>> = { run: true, ...ofRules }
@@ -21,7 +21,7 @@ const ofStage: Known<AnyStage> = { name: true, run: true, optional: true, ...ofR
 const ofSingle = { ...ofKind, ...ofRules, run: true }
 const ofStaged = { ...ofKind, stages: true }
 
-/** Which option of a definition nobody would ever look at, if there is one, as the end of a sentence that begins with its kind. */
+/** The first option of a definition that would be ignored, if there is one, as the end of a sentence that begins with the kind. */
 export function optionProblem(definition: object, stages: readonly AnyStage[]): string | undefined {
   return (
     ('stages' in definition && definition.stages !== undefined

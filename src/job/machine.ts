@@ -1,14 +1,14 @@
 /**
- * The law: every state a job can be in and every move between them, declared once. Types, SQL guards, the database's own
- * checks, the diagram in the docs and every button derive from the two tables below; a list of states is written nowhere else.
+ * The state machine: every state of a job and every move between them, declared once. Types, SQL guards, the database's own checks and the
+ * diagram in the docs derive from the two tables below; a list of states is written nowhere else.
  */
 export const states = {
-  queued: { isFinal: false, meaning: 'waits for a worker, perhaps until its run_at' },
+  queued: { isFinal: false, meaning: 'waits for a worker, or for its run_at' },
   running: { isFinal: false, meaning: 'one worker holds it under a lease' },
-  waiting: { isFinal: false, meaning: 'has fanned out; its barrier is open' },
+  waiting: { isFinal: false, meaning: 'fanned out; waits for its items' },
   succeeded: { isFinal: true, meaning: 'all stages are done' },
   partial: { isFinal: true, meaning: 'a usable but incomplete result' },
-  failed: { isFinal: true, meaning: 'retries or crash budget spent, or a permanent error' },
+  failed: { isFinal: true, meaning: 'out of retries or crash budget, or a permanent error' },
   cancelled: { isFinal: true, meaning: 'somebody cancelled it' },
 } as const satisfies Record<string, { isFinal: boolean; meaning: string }>
 
@@ -30,7 +30,7 @@ interface Move {
   readonly by: Actor
   /** Whether the write must carry the fence of an attempt. */
   readonly isFenced: boolean
-  /** The event that announces the move; a claim is announced by nothing, for it would double the cost of a job. */
+  /** The event that announces the move. A claim has none, because it would double the cost of a job. */
   readonly announces: string | null
   readonly note: string
 }
@@ -43,7 +43,7 @@ export const moves = {
     by: 'client',
     isFenced: false,
     announces: 'job.submitted',
-    note: 'one insert; the same key and input give the same job',
+    note: 'one insert; the same key and input return the same job',
   },
   claim: {
     from: ['queued'],
@@ -75,7 +75,7 @@ export const moves = {
     by: 'reaper',
     isFenced: false,
     announces: 'job.joined',
-    note: 'exactly once, by whoever settles the last item',
+    note: 'exactly once, when the last item settles',
   },
   finish: {
     from: ['running'],
@@ -99,7 +99,7 @@ export const moves = {
     by: 'worker',
     isFenced: true,
     announces: 'job.failed',
-    note: 'retries spent or a permanent error; partial if the stage is optional',
+    note: 'out of retries, or a permanent error; partial if the stage is optional',
   },
   release: {
     from: ['running'],
@@ -115,7 +115,7 @@ export const moves = {
     by: 'reaper',
     isFenced: false,
     announces: 'job.revived',
-    note: 'its worker was lost: crashes + 1, unless it came back; costs no retry',
+    note: 'its worker was lost: crashes + 1, unless the worker came back; costs no retry',
   },
   quarantine: {
     from: ['running'],
@@ -123,7 +123,7 @@ export const moves = {
     by: 'reaper',
     isFenced: false,
     announces: 'job.quarantined',
-    note: 'crash budget spent; partial if the stage is optional',
+    note: 'crash budget exhausted; partial if the stage is optional',
   },
   cancel: {
     from: ['queued', 'running', 'waiting'],
@@ -131,7 +131,7 @@ export const moves = {
     by: 'client',
     isFenced: false,
     announces: 'job.cancelled',
-    note: 'decided by the row',
+    note: 'the row decides',
   },
   redo: {
     from: ['failed', 'partial', 'cancelled'],
@@ -157,17 +157,17 @@ export const liveStates = allStates.filter((state) => !states[state].isFinal) as
 /** The states that nothing automatic leaves. */
 export const finalStates = allStates.filter((state) => states[state].isFinal) as FinalState[]
 
-/** Whether a word from outside is a state. */
+/** Whether a string from outside is a state. */
 export function isState(word: string): word is State {
   return Object.hasOwn(states, word)
 }
 
-/** Whether nothing automatic leaves this state. */
+/** Whether a state is final: nothing automatic leaves it. */
 export function isFinal(state: State): state is FinalState {
   return states[state].isFinal
 }
 
-/** Whether a job in this state can make that move. */
+/** Whether a job in this state can make this move. */
 export function can(move: MoveName, state: State): boolean {
   return legalFrom(move).includes(state)
 }
@@ -182,7 +182,7 @@ export function leadsTo(move: MoveName): readonly State[] {
   return moves[move].to
 }
 
-/** Whether a job that makes this move has ended, whichever of its ends it comes to. */
+/** Whether a move always leads to a final state. */
 export function isEnding(move: MoveName): boolean {
   return leadsTo(move).every(isFinal)
 }
@@ -192,7 +192,7 @@ export function announces(move: MoveName): EventType | null {
   return moves[move].announces
 }
 
-/** Every pair of states that some move connects, each once. */
+/** All pairs of states that a move connects, each once. */
 export function legalPairs(): [from: State, to: State][] {
   const pairs = new Map<string, [State, State]>()
   for (const name of allMoves) {

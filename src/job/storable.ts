@@ -1,20 +1,20 @@
 import { partsOf } from './exact-json.ts'
 import { type NotStorable, textProblem, unsafeKey, unsafeKeyProblem } from './refusal.ts'
 
-/** The JSON text of a value, or the first thing in it that JSON in Postgres can't hold without loss. */
+/** The JSON of a value, or the first thing in it that Postgres can't store as JSON without loss. */
 export function encodeStorable(value: unknown, name: string): { json: string } | NotStorable {
   const known = partsOf(value)
   if (known) return { json: known.json }
   const found = findProblem(value, [])
   if (found) return { path: name + found.path, problem: found.problem }
-  // undefined inside goes as it does in JSON: a field is left out, an element of a list is null
+  // undefined is treated as in JSON: a field is omitted, an array element becomes null
   const json: string | undefined = JSON.stringify(value)
   return json === undefined ? { path: name, problem: 'is undefined; leave it out or use null' } : { json }
 }
 
 const deepest = 200
 
-// Paths are put together on the way back from a problem: for each of a million good values they would cost more than the check.
+// Paths are built on the way back from a problem: building one for each of a million good values would cost more than the check.
 
 function findProblem(value: unknown, above: object[]): NotStorable | undefined {
   switch (typeof value) {
@@ -77,7 +77,7 @@ function fieldProblem(fields: Record<string, unknown>, above: object[]): NotStor
 
 function jsonProblem(value: { toJSON(): unknown }, above: object[]): NotStorable | undefined {
   const json = value.toJSON()
-  // an invalid Date answers null, and would be stored as if somebody had meant it
+  // an invalid Date returns null, which would be stored as if it were intended
   if (json === null && value instanceof Date)
     return { path: '', problem: 'is an invalid Date; use null or a valid one' }
   return findProblem(json, above)

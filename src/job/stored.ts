@@ -1,6 +1,12 @@
+/** Inputs up to this many bytes are stored in the row of their job. */
+export const smallBytes = 500
+
+/** Inputs up to this many bytes are also stored in the row that a claim takes. */
+export const tinyBytes = 120
+
 /**
- * The type of a value after it was stored as JSON and read back: a Date comes back as a string, a method not at all. A field that is
- * undefined is left out, an element of a list is null instead.
+ * The type of a value after it was stored as JSON and read back: a Date becomes a string, a method disappears. An undefined field is
+ * omitted, and an undefined array element becomes null.
  */
 export type Stored<T> = T extends { toJSON(): infer J }
   ? Stored<J>
@@ -18,7 +24,7 @@ export type Stored<T> = T extends { toJSON(): infer J }
             >
           : unknown
 
-/** What becomes of a field: it stays, may be missing, or is gone. */
+/** What happens to a field: it stays, may be missing, or is gone. */
 type Fate<V> = unknown extends V
   ? 'stays'
   : [V] extends [((...args: never[]) => unknown) | undefined]
@@ -27,5 +33,5 @@ type Fate<V> = unknown extends V
       ? 'optional'
       : 'stays'
 
-/** One object type instead of several that are meant together. */
+/** One object type instead of an intersection. */
 type Flat<T> = { [K in keyof T]: T[K] }

@@ -65,5 +65,5 @@ function isEach(each: AnyStage['each']): boolean {
   return typeof each === 'object' && each !== null && ('stages' in each || typeof each.run === 'function')
 }
 
-/** The longest time-out that a timer can hold. */
+/** About the longest timeout that a timer supports. */
 const longestTimeoutMs = 2_000_000_000

@@ -1,16 +1,16 @@
-import { raw, sql, statement } from '../store/sql.ts'
+import { raw, sql, statement } from '../postgres/sql.ts'
 
 interface Candidate {
   holder: string
   leaseMs: number
 }
 
-/** A candidate that also says how long a lead may lie vacant before that is taken for an outage of the database. */
 interface Newcomer extends Candidate {
+  /** How long there may be no leader before that counts as an outage of the database. */
   vacantMs: number
 }
 
-/** The lead is free: its lease is over, or was taken in times to come, which is before somebody set the clock back. */
+/** There is no leader: the lease has ended, or was renewed in the future, which means that the clock was set back since. */
 const isFree = raw(`(lease_until <= now() or renewed_at > now() + interval '2 s')`)
 
 interface Held {
@@ -19,17 +19,17 @@ interface Held {
 }
 
 /**
- * Takes the lead if nobody holds it, with a term that was never used. No row back: somebody leads. A row that is not taken: the lease is
- * over, but somebody else holds the row at this moment, who may be taking the lead, or a stranger. While the lease
- * stands nobody locks the row, so however many candidates ask, the leader never waits for them. A lead that lay vacant for longer than an
- * election takes shows that the database could not be reached, or that its clock was set forward, so the others need time to come back before
- * anybody judges them; the answer says how long it was.
+ * Becomes leader if there is none, with a term that was never used. No row back: there is a leader. A row that is not taken: the lease has
+ * ended, but another transaction locks the row, either to become leader or for reasons of its own. While the lease is valid, nobody locks
+ * the row, so the leader never waits for candidates, however many there are. If there was no leader for longer than an election takes, the
+ * database could not be reached, or its clock was set forward. Sessions then need time to come back before they are judged, and their
+ * attempts get that time back: see `vacant_ms`.
  */
-export const acquireLead = statement<{ term: number; is_taken: boolean; gap_ms: number | null }>()(
+export const acquireLead = statement<{ term: number; is_taken: boolean }>()(
   'leader.acquire',
   (p: Newcomer) => sql`
   with free as materialized (
-    select term, case when renewed_at < now() - ${p.vacantMs}::float8 * interval '1 ms' then now() - renewed_at end as gap
+    select term, case when renewed_at < now() - ${p.vacantMs}::float8 * interval '1 ms' then extract(epoch from now() - renewed_at) * 1000 else 0 end as gap_ms
     from holdfast.leader
     where ${isFree}
     for update skip locked
@@ -38,10 +38,11 @@ export const acquireLead = statement<{ term: number; is_taken: boolean; gap_ms: 
     update holdfast.leader
     set term = leader.term + 1, holder = ${p.holder}, acquired_at = now(), renewed_at = now(), lease_until = now() + ${p.leaseMs}::float8 * interval '1 ms',
       steady_since = case when leader.renewed_at not between now() - ${p.vacantMs}::float8 * interval '1 ms' and now() + interval '2 s'
-        then now() else leader.steady_since end
+        then now() else leader.steady_since end,
+      vacant_ms = leader.vacant_ms + free.gap_ms
     from free
     where leader.term = free.term
-    returning leader.term, free.gap
+    returning leader.term
   ),
   first as (
     insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until, steady_since)
@@ -50,14 +51,14 @@ export const acquireLead = statement<{ term: number; is_taken: boolean; gap_ms: 
     on conflict (is_only) do nothing
     returning term
   )
-  select term, true as is_taken, (extract(epoch from gap) * 1000)::float8 as gap_ms from next
+  select term, true as is_taken from next
   union all
-  select term, true, null from first
+  select term, true from first
   union all
-  select term, false, null from holdfast.leader where ${isFree} and not exists (select from free)`,
+  select term, false from holdfast.leader where ${isFree} and not exists (select from free)`,
 )
 
-/** Keeps the lead, and notes how the last sweep went. No row back: the lease ran out or another term has begun, and this process leads no more. */
+/** Renews the lease, and notes how long the last sweep took. No row back: the lease has expired or another term has begun, so this process is not the leader any more. */
 export const renewLead = statement<{ term: number }>()(
   'leader.renew',
   (p: Candidate & Held & { sweepMs: number | null }) => sql`
@@ -68,7 +69,7 @@ export const renewLead = statement<{ term: number }>()(
   returning term`,
 )
 
-/** Lets the lead go, so that the next one need not wait for the lease. */
+/** Ends the lease, so that the next leader need not wait for it to expire. */
 export const releaseLead = statement<{ term: number }>()(
   'leader.release',
   (p: Held) => sql`
@@ -78,7 +79,7 @@ export const releaseLead = statement<{ term: number }>()(
   returning term`,
 )
 
-/** Who leads, and since when. */
+/** The leader, and its lease. */
 export interface LeaderRow extends Held {
   acquired_at: Date
   renewed_at: Date
@@ -88,7 +89,7 @@ export interface LeaderRow extends Held {
   sweep_ms: number | null
 }
 
-/** The leader's row. */
+/** The current leader. */
 export const currentLeader = statement<LeaderRow>()(
   'leader.current',
   () => sql`

@@ -1,28 +1,29 @@
 /**
  * One leader at a time.
  *
- * The invariant: whoever acts as leader holds the row's term under a lease that has not run out by the database's clock.
- * The row keeps it: a term is taken only when the last lease is over, and renewed only by its holder. This process
- * trusts a confirmed lease only until shortly before its end, counted on its own monotonic clock from the sending of the
- * question; past that it stops acting although nobody told it to. Two leaders may still overlap for the length of one
- * statement under way; that is harmless, because every duty is guarded by the law and may run twice at once.
+ * The invariant: a process that acts as leader holds the current term, under a lease that has not expired by the database clock. The row
+ * guarantees it: a term is taken only after the last lease has ended, and only its holder renews it. A process trusts a confirmed lease
+ * until shortly before its end, counted on its own monotonic clock from when it sent the statement; after that it stops acting, even if
+ * nobody told it to. Two leaders may still overlap for as long as one statement takes. That is harmless: the state machine guards every
+ * duty, and every duty may run twice at once.
  *
- * That is also why a stranger who holds the row locked stops nobody: once the lead has been vacant for longer than an election takes, and
- * can't be taken, every candidate stands in for the leader until it can.
+ * For the same reason, a foreign transaction that locks the row stops nobody: if the row has had no leader for longer than an election
+ * takes, and still cannot be taken, every candidate stands in for the leader until it can.
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import { type Runner, tellingRunner } from '../postgres/store.ts'
+import { monotonicMs } from '../service/clock.ts'
 import { type Loop, loop, type Service } from '../service/service.ts'
-import { type Runner, tellingRunner } from '../store/store.ts'
 import { acquireLead, releaseLead, renewLead } from './leader.sql.ts'
 
-/** A candidate, which leads at times. */
+/** A process that is leader, or waits to become it. */
 export interface Leader extends Service {
-  /** The term that this process leads in at this moment; null if it does not. */
+  /** The term in which this process is leader; null while it is not. */
   term(): number | null
-  /** Notes that a sweep of this term is done; the next renewal writes it down. */
+  /** Notes that a sweep is done; the next renewal writes it down. */
   swept(sweepMs: number): void
-  /** How long its loop has given no sign of life. */
+  /** How long its loop has shown no sign of life. */
   quietMs(): number
 }
 
@@ -31,101 +32,123 @@ export interface LeaderOptions {
   store: Runner
   leaseMs: number
   renewMs: number
-  /** Whether this process does what a leader is for. One that does not lets another lead. */
+  /** Whether this process performs the duties of a leader. If not, it steps down. */
   isFit?: () => boolean
-  /** Nobody led for so long by the database's clock: it could not be reached, or its clock was set forward. Called before this process leads. */
-  onGap?: (gapMs: number) => Promise<unknown>
   onElected: (term: number) => void
   onDeposed: (term: number, why: string) => void
-  onTrouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
-
-const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
 
 /** Makes a candidate. */
 export function makeLeader(options: LeaderOptions): Leader {
-  const { leaseMs } = options
-  const store = tellingRunner(options.store, () => clock.beat())
-  const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
-  // a lease is trusted for all but its last tenth: time enough for a statement that was just sent
-  const trustMs = leaseMs * 0.9
-  // an election takes a lease and one look; the rest is for looks that are slow
-  const vacantMs = leaseMs + 2 * options.renewMs + 500
-  let sweepMs: number | null = null
-  let led: { term: number; trustedUntilMs: number; isStandIn: boolean } | undefined
-  let vacantSinceMs: number | null = null
+  return new Candidate(options)
+}
 
-  function term(): number | null {
-    return led && monotonicMs() < led.trustedUntilMs ? led.term : null
+interface Lead {
+  term: number
+  trustedUntilMs: number
+  /** Whether this process acts as leader without holding the row, because a foreign transaction locks it. */
+  isStandIn: boolean
+}
+
+class Candidate implements Leader {
+  readonly #options: LeaderOptions
+  readonly #store: Runner
+  readonly #loop: Loop
+  readonly #holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
+  /** The last tenth of a lease is not trusted, which leaves time for a statement that was just sent. */
+  readonly #trustMs: number
+  /** An election takes one lease and one attempt to acquire it; the rest is for slow answers. */
+  readonly #vacantMs: number
+  #sweepMs: number | null = null
+  #lead: Lead | undefined
+  #vacantSinceMs: number | null = null
+
+  constructor(options: LeaderOptions) {
+    const { leaseMs, renewMs } = options
+    this.#options = options
+    this.#trustMs = leaseMs * 0.9
+    this.#vacantMs = leaseMs + 2 * renewMs + 500
+    this.#loop = loop({ turn: () => this.#turn(), onError: options.onError, errorPauseMs: renewMs })
+    this.#store = tellingRunner(options.store, () => this.#loop.beat())
   }
 
-  function depose(why: string): void {
-    if (!led) return
-    const { term } = led
-    led = undefined
-    options.onDeposed(term, why)
+  start(): Promise<void> {
+    return this.#loop.start()
   }
 
-  async function renew(): Promise<void> {
-    if (!led || led.isStandIn) return
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+    await this.#release('it stops')
+  }
+
+  term(): number | null {
+    return this.#lead && monotonicMs() < this.#lead.trustedUntilMs ? this.#lead.term : null
+  }
+
+  swept(sweepMs: number): void {
+    this.#sweepMs = sweepMs
+  }
+
+  quietMs(): number {
+    return this.#loop.quietMs()
+  }
+
+  async #turn(): Promise<number> {
+    if (this.#options.isFit?.() === false) await this.#release('it no longer does its duties')
+    else {
+      await this.#renew()
+      if (!this.#lead || this.#lead.isStandIn) await this.#acquire()
+    }
+    return this.#options.renewMs
+  }
+
+  async #renew(): Promise<void> {
+    if (!this.#lead || this.#lead.isStandIn) return
+    const { leaseMs, onError } = this.#options
     const sentAtMs = monotonicMs()
+    const params = { holder: this.#holder, term: this.#lead.term, leaseMs, sweepMs: this.#sweepMs }
     try {
-      // an answer that comes after the lease is of no use
-      const [renewed] = await store.run(renewLead, { holder, term: led.term, leaseMs, sweepMs }, leaseMs)
-      sweepMs = null
-      if (renewed) led = { term: renewed.term, trustedUntilMs: sentAtMs + trustMs, isStandIn: false }
-      else depose('the renewal was refused')
+      // an answer that comes after the lease has ended is of no use
+      const [renewed] = await this.#store.run(renewLead, params, leaseMs)
+      this.#sweepMs = null
+      if (renewed) this.#lead = { term: renewed.term, trustedUntilMs: sentAtMs + this.#trustMs, isStandIn: false }
+      else this.#stepDown('the renewal was refused')
     } catch (error) {
-      depose('the renewal failed')
-      options.onTrouble(error)
+      this.#stepDown('the renewal failed')
+      onError(error)
     }
   }
 
-  async function acquire(): Promise<void> {
+  async #acquire(): Promise<void> {
     const sentAtMs = monotonicMs()
-    const [found] = await store.run(acquireLead, { holder, leaseMs, vacantMs })
-    if (found?.gap_ms) await options.onGap?.(found.gap_ms)
+    const params = { holder: this.#holder, leaseMs: this.#options.leaseMs, vacantMs: this.#vacantMs }
+    const [found] = await this.#store.run(acquireLead, params)
     const isVacant = found?.is_taken === false
-    vacantSinceMs = isVacant ? (vacantSinceMs ?? sentAtMs) : null
-    if (found && (found.is_taken || sentAtMs - (vacantSinceMs ?? sentAtMs) >= vacantMs)) lead(found, sentAtMs)
-    else if (led) depose('the lead can be taken again')
+    this.#vacantSinceMs = isVacant ? (this.#vacantSinceMs ?? sentAtMs) : null
+    const vacantMs = sentAtMs - (this.#vacantSinceMs ?? sentAtMs)
+    if (found && (found.is_taken || vacantMs >= this.#vacantMs)) this.#takeUp(found, sentAtMs)
+    else if (this.#lead) this.#stepDown('the lead can be taken again')
   }
 
-  function lead({ term, is_taken }: { term: number; is_taken: boolean }, sentAtMs: number): void {
-    const isNews = !led || is_taken
-    led = { term, trustedUntilMs: sentAtMs + trustMs, isStandIn: !is_taken }
-    if (isNews) options.onElected(term)
+  #takeUp({ term, is_taken }: { term: number; is_taken: boolean }, sentAtMs: number): void {
+    const isNew = !this.#lead || is_taken
+    this.#lead = { term, trustedUntilMs: sentAtMs + this.#trustMs, isStandIn: !is_taken }
+    if (isNew) this.#options.onElected(term)
   }
 
-  async function release(why: string): Promise<void> {
-    const last = led
-    depose(why)
-    if (last && !last.isStandIn) await store.run(releaseLead, { holder, term: last.term }).catch(options.onTrouble)
+  #stepDown(why: string): void {
+    const lead = this.#lead
+    if (!lead) return
+    this.#lead = undefined
+    this.#options.onDeposed(lead.term, why)
   }
 
-  const clock: Loop = loop({
-    async turn() {
-      if (options.isFit?.() === false) await release('it no longer does its duties')
-      else {
-        await renew()
-        if (!led || led.isStandIn) await acquire()
-      }
-      return options.renewMs
-    },
-    onError: options.onTrouble,
-    errorPauseMs: options.renewMs,
-  })
-
-  return {
-    term,
-    quietMs: () => clock.quietMs(),
-    start: () => clock.start(),
-    async stop() {
-      await clock.stop()
-      await release('it stops')
-    },
-    swept(lastMs) {
-      sweepMs = lastMs
-    },
+  /** Steps down and gives the lease back, so that the next leader need not wait for its end. */
+  async #release(why: string): Promise<void> {
+    const lead = this.#lead
+    this.#stepDown(why)
+    if (!lead || lead.isStandIn) return
+    await this.#store.run(releaseLead, { holder: this.#holder, term: lead.term }).catch(this.#options.onError)
   }
 }

@@ -1,4 +1,4 @@
-import { sql, statement } from '../store/sql.ts'
+import { sql, statement } from '../postgres/sql.ts'
 
 /** A job that a barrier has fired. */
 export interface ContinuedRow {
@@ -6,18 +6,18 @@ export interface ContinuedRow {
   barrier: string
 }
 
-/** Every job that carries the name of a barrier: its continuations. */
+/** Every continuation of a barrier: its input names the barrier. */
 export const continued = statement<ContinuedRow>()(
   'prove.continued',
   () => sql`
   select job.id as job_id, payload.input ->> 'barrier' as barrier
-  from holdfast.job
+  from holdfast.job_status as job
   join holdfast.job_payload as payload on payload.job_id = job.id
   where json_typeof(payload.input) = 'object' and payload.input ->> 'barrier' is not null
   order by job.id`,
 )
 
-/** The barriers that may still move. */
+/** The barriers that have neither fired nor expired. */
 export const openBarriers = statement<{ id: string }>()(
   'prove.open_barriers',
   () => sql`
@@ -27,7 +27,7 @@ export const openBarriers = statement<{ id: string }>()(
   order by id`,
 )
 
-/** All parts have arrived, and nothing was fired: what a restored backup may hold. */
+/** Lets all parts have arrived without firing, as in a restored backup. */
 export const drainByHand = statement<{ id: string }>()(
   'prove.drain',
   (p: { id: string }) => sql`
@@ -42,7 +42,7 @@ export const drainByHand = statement<{ id: string }>()(
   returning id`,
 )
 
-/** The count says what the ledger does not, and nobody has looked for long. */
+/** Sets a counter that differs from the ledger, and was last checked long ago. */
 export const driftByHand = statement<{ id: string }>()(
   'prove.drift',
   (p: { id: string; arrived: number }) => sql`
@@ -52,7 +52,7 @@ export const driftByHand = statement<{ id: string }>()(
   returning id`,
 )
 
-/** It expired so long ago that it can be forgotten. */
+/** Lets a barrier have expired so long ago that it can be forgotten. */
 export const ageByHand = statement<{ id: string }>()(
   'prove.age',
   (p: { id: string }) => sql`
@@ -62,7 +62,7 @@ export const ageByHand = statement<{ id: string }>()(
   returning id`,
 )
 
-/** The counters of fan-outs say that all has ended, whatever their items say: what a restored backup may hold. */
+/** Raises the counters of all fan-outs as if every item had ended, as in a restored backup. */
 export const raiseByHand = statement<{ id: string }>()(
   'prove.raise',
   () => sql`

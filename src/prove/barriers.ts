@@ -1,70 +1,71 @@
-import type { Statement } from '../store/sql.ts'
 import { openBarriers } from './barriers.sql.ts'
-import type { Crew } from './crew.ts'
+import type { Ask } from './cell-database.ts'
 import { eventually } from './deadline.ts'
 import type { Answer, BarrierOrder } from './orders.ts'
+import type { Processes } from './processes.ts'
 
-/** How a barrier has to end, whatever is broken, and the job of its last acknowledged arming. */
-export interface Promised {
-  /** Only `fired` has a continuation; only `marked` is told to its owner. */
+/** How a barrier has to end, whatever breaks, and the job that its last acknowledged arming submits. */
+export interface ExpectedBarrier {
+  /** Only `fired` has a continuation. Only for `marked` is the owner asked to mark the execution failed. */
   ending: 'fired' | 'aborted' | 'closed' | 'marked' | 'removed'
   job: string
 }
 
 /** A barrier of a scenario. */
-export type Wanted = Omit<BarrierOrder, 'do'> & { ending: Promised['ending'] }
+export type ScenarioBarrier = Omit<BarrierOrder, 'do'> & { ending: ExpectedBarrier['ending'] }
 
-/** The barriers of a cell, moved by its submitter. An order whose answer is lost is repeated: each may be given twice. */
-export interface CaseBarriers {
-  readonly promised: ReadonlyMap<string, Promised>
+/** The barriers of a cell, moved by its submitter. An order whose response is lost is repeated: each can be carried out twice. */
+export class Barriers {
+  readonly #processes: Processes
+  readonly #ask: Ask
+  readonly #expected = new Map<string, ExpectedBarrier>()
+
+  constructor(processes: Processes, ask: Ask) {
+    this.#processes = processes
+    this.#ask = ask
+  }
+
+  get expected(): ReadonlyMap<string, ExpectedBarrier> {
+    return this.#expected
+  }
+
   /** Opens a barrier, or arms it again. */
-  open(barrier: Wanted): Promise<void>
-  /** Lets parts arrive, all at once. */
-  arrive(id: string, parts: number[]): Promise<void>
-  /** Lets a part arrive at a barrier that takes none any more. */
-  arriveLate(id: string, part: number): Promise<void>
-  abort(id: string): Promise<void>
-  look(id: string): Promise<void>
-  /** Waits until these barriers cannot move any more. */
-  untilOver(ids: string[], ms: number): Promise<void>
-}
+  async open({ ending, ...barrier }: ScenarioBarrier): Promise<void> {
+    const [job] = valuesOf(await this.#processes.order({ do: 'open', ...barrier }), barrier.id)
+    this.#expected.set(barrier.id, { ending, job: job as string })
+  }
 
-/** Makes the barriers of a cell. */
-export function makeCaseBarriers(
-  crew: Crew,
-  ask: <P, Row>(statement: Statement<P, Row>, params: P) => Promise<Row[]>,
-): CaseBarriers {
-  const promised = new Map<string, Promised>()
-  return {
-    promised,
-    async open({ ending, ...barrier }) {
-      const [job] = saidIn(await crew.order({ do: 'open', ...barrier }), barrier.id)
-      promised.set(barrier.id, { ending, job: job as string })
-    },
-    async arrive(id, parts) {
-      const said = saidIn(await crew.order({ do: 'arrive', id, parts }), id)
-      if (said.includes('abandoned')) throw new Error(`A part of the barrier ${id} was abandoned, though it is open.`)
-    },
-    async arriveLate(id, part) {
-      const [said] = saidIn(await crew.order({ do: 'arrive', id, parts: [part] }), id)
-      if (said !== 'abandoned') throw new Error(`A part of the barrier ${id}, which is over, was answered ${said}.`)
-    },
-    async abort(id) {
-      const [said] = saidIn(await crew.order({ do: 'abort', id }), id)
-      // gone: an earlier try whose answer was lost has removed it
-      if (said === 'fired') throw new Error(`The barrier ${id} had fired before it was aborted.`)
-    },
-    async look(id) {
-      saidIn(await crew.order({ do: 'look-at-barrier', id }), id)
-    },
-    async untilOver(ids, ms) {
-      const what = `these barriers were over: ${ids.join(', ')}`
-      await eventually(async () => !(await ask(openBarriers, {})).some(({ id }) => ids.includes(id)), { ms, what })
-    },
+  /** Lets parts arrive, all at once. */
+  async arrive(id: string, parts: number[]): Promise<void> {
+    const arrivals = valuesOf(await this.#processes.order({ do: 'arrive', id, parts }), id)
+    if (arrivals.includes('abandoned')) throw new Error(`A part of the barrier ${id} was abandoned, though it is open.`)
+  }
+
+  /** Lets a part arrive at a barrier that is over. */
+  async arriveLate(id: string, part: number): Promise<void> {
+    const [arrival] = valuesOf(await this.#processes.order({ do: 'arrive', id, parts: [part] }), id)
+    if (arrival !== 'abandoned')
+      throw new Error(`A part that arrived at the barrier ${id}, which is over, was answered ${arrival}.`)
+  }
+
+  async abort(id: string): Promise<void> {
+    const [ending] = valuesOf(await this.#processes.order({ do: 'abort', id }), id)
+    // gone: an earlier try whose response was lost has removed it
+    if (ending === 'fired') throw new Error(`The barrier ${id} had fired before it was aborted.`)
+  }
+
+  async read(id: string): Promise<void> {
+    valuesOf(await this.#processes.order({ do: 'read-barrier', id }), id)
+  }
+
+  /** Waits until these barriers have fired or expired. */
+  async untilOver(ids: string[], ms: number): Promise<void> {
+    const areOver = async () => !(await this.#ask(openBarriers, {})).some(({ id }) => ids.includes(id))
+    await eventually(areOver, { ms, what: `these barriers were over: ${ids.join(', ')}` })
   }
 }
 
-function saidIn(answer: Answer, id: string): string[] {
-  if (answer.isDone) return answer.said
+function valuesOf(answer: Answer, id: string): string[] {
+  if (answer.isDone) return answer.values
   throw new Error(`An order about the barrier ${id} was refused: ${answer.message}`)
 }

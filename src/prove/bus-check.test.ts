@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type BusEvidence, findBusWrongs, findDoubleReading } from '#holdfast/prove/bus-check'
-import type { Handling } from '#holdfast/prove/reading'
+import type { Handling } from '#holdfast/prove/reader'
 
 const job_id = 'job-1'
 const handled = (seq: number, pid: number, fromMs: number, toMs: number): Handling[] => {
@@ -24,9 +24,9 @@ const delivery = {
 /** Two events of a job, handled one after the other, and a third that is parked; one webhook that came at the second try. */
 const sound: BusEvidence = {
   wanted: [1, 2, 3].map((seq) => ({ seq, job_id, type: 'job.finished', kind: 'short' })),
-  aside: [{ seq: 3, error: 'It is poison.', is_due: false }],
+  parked: [{ seq: 3, error: 'It is poison.', is_due: false }],
   handlings: [...handled(1, 100, 0, 10), ...handled(2, 200, 20, 30)],
-  sent: [delivery],
+  deliveries: [delivery],
   unplanned: [],
   receipts: [{ ...receipt, answer: 'failed' }, receipt],
   killed: new Set(),
@@ -39,7 +39,7 @@ test('events that were handled or parked, and webhooks that arrived, have nothin
 })
 
 test('an event that nobody handled is wrong, and so is one that was only begun', () => {
-  expect(wrongsOf({ aside: [] })).toContain('the event 3 (job.finished of short) was neither handled nor parked')
+  expect(wrongsOf({ parked: [] })).toContain('the event 3 (job.finished of short) was neither handled nor parked')
   const [started] = handled(2, 200, 20, 30)
   expect(wrongsOf({ handlings: [...handled(1, 100, 0, 10), started as Handling] })).toContain('the event 2')
 })
@@ -59,14 +59,14 @@ test('two processes in one partition at the same time are seen, unless one of th
 test('a webhook that nobody planned, sent or took is missing', () => {
   const unplanned = [{ seq: 7, type: 'job.failed', wanted_by: 'the endpoint e' }]
   expect(wrongsOf({ unplanned })).toContain('the event 7 (job.failed) was never sent to the endpoint e')
-  expect(wrongsOf({ sent: [{ ...delivery, state: 'pending' }] })).toContain('is pending')
+  expect(wrongsOf({ deliveries: [{ ...delivery, state: 'pending' }] })).toContain('is pending')
   expect(wrongsOf({ receipts: [{ ...receipt, answer: 'failed' }] })).toContain('the receiver never took it')
 })
 
 test('only what was refused may be dead', () => {
-  const sent = [{ ...delivery, state: 'dead' }]
-  expect(wrongsOf({ sent })).toContain('is dead, but was never refused')
-  expect(wrongsOf({ sent, receipts: [{ ...receipt, answer: 'refused' }] })).toBe('')
+  const deliveries = [{ ...delivery, state: 'dead' }]
+  expect(wrongsOf({ deliveries })).toContain('is dead, but was never refused')
+  expect(wrongsOf({ deliveries, receipts: [{ ...receipt, answer: 'refused' }] })).toBe('')
 })
 
 test('other bytes than before and a signature that does not fit are wrong', () => {

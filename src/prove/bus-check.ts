@@ -1,16 +1,15 @@
-import type { AsideRow, SentRow, WantedRow } from './bus.sql.ts'
-import type { Handling } from './reading.ts'
-import type { Receipt } from './receiver.ts'
+import type { DeliveryRow, ParkedRow, WantedRow } from './bus.sql.ts'
+import type { Handling } from './reader.ts'
+import type { Receipt } from './webhook-receiver.ts'
 
-/** What the readers and the webhooks of a finished cell left behind. */
+/** What the event readers and the webhooks of a finished cell left behind. */
 export interface BusEvidence {
   /** Every event that the prover's group wants, in order. */
   wanted: WantedRow[]
-  /** The parked ones. */
-  aside: AsideRow[]
+  parked: ParkedRow[]
   handlings: readonly Handling[]
-  sent: SentRow[]
-  /** Events that somebody wants and that nobody plans to send. */
+  deliveries: DeliveryRow[]
+  /** Events that have no delivery to a receiver that wants them. */
   unplanned: { seq: number; type: string; wanted_by: string }[]
   receipts: readonly Receipt[]
   /** The processes that were killed. */
@@ -30,16 +29,16 @@ export function findBusWrongs(evidence: BusEvidence): string[] {
   ]
 }
 
-/** Nothing that the group wants may be passed over: it is handled, or parked with the reason. */
-function unhandled({ wanted, aside, handlings }: BusEvidence): string[] {
+/** No event that the group wants may be skipped: it is handled, or parked with the reason. */
+function unhandled({ wanted, parked, handlings }: BusEvidence): string[] {
   const handled = new Set(handlings.filter(({ outcome }) => outcome === 'handled').map(({ seq }) => seq))
-  const parked = new Set(aside.filter(({ error }) => error !== '').map(({ seq }) => seq))
+  const setAside = new Set(parked.filter(({ error }) => error !== '').map(({ seq }) => seq))
   return wanted
-    .filter(({ seq }) => !handled.has(seq) && !parked.has(seq))
+    .filter(({ seq }) => !handled.has(seq) && !setAside.has(seq))
     .map(({ seq, type, kind }) => `the event ${seq} (${type} of ${kind}) was neither handled nor parked`)
 }
 
-/** Of each job, an event is first handled after the one before it, whoever handles it again later. */
+/** Of each job, an event is first handled after the one before it. It may be handled again later. */
 function outOfOrder({ wanted, handlings }: BusEvidence): string[] {
   const first = new Map<number, number>()
   for (const { what, seq, atMs } of handlings)
@@ -53,15 +52,15 @@ function outOfOrder({ wanted, handlings }: BusEvidence): string[] {
   })
 }
 
-/** What the receiver took is delivered, what it refused is dead, and nothing else has an end. */
-function wrongDeliveries({ sent, receipts }: BusEvidence): string[] {
-  return sent.flatMap(({ id, event_id, type, state, path, body, error }) => {
+/** What the receiver took is delivered, what it refused is dead, and nothing else has ended. */
+function wrongDeliveries({ deliveries, receipts }: BusEvidence): string[] {
+  return deliveries.flatMap(({ id, event_id, type, state, path, body, error }) => {
     const mine = receipts.filter((receipt) => receipt.id === event_id && receipt.path === path)
-    const said = (answer: Receipt['answer']) => mine.some((receipt) => receipt.answer === answer)
+    const was = (answer: Receipt['answer']) => mine.some((receipt) => receipt.answer === answer)
     const what = `delivery ${id} of ${type} to ${path}`
     if (mine.some((receipt) => receipt.body !== body)) return [`${what} was received with other bytes than planned`]
-    if (state === 'delivered') return said('taken') ? [] : [`${what} is delivered, but the receiver never took it`]
-    if (state === 'dead') return said('refused') ? [] : [`${what} is dead, but was never refused (${error})`]
+    if (state === 'delivered') return was('taken') ? [] : [`${what} is delivered, but the receiver never took it`]
+    if (state === 'dead') return was('refused') ? [] : [`${what} is dead, but was never refused (${error})`]
     return [`${what} is ${state}`]
   })
 }
@@ -79,7 +78,7 @@ function wrongReceipts({ receipts }: BusEvidence): string[] {
 }
 
 /**
- * Two processes that handled events of one partition at the same time. A reader lets go of what it has before its lease is over, so only
+ * Two processes that handled events of one partition at the same time. A reader gives up its partition before its lease runs out, so only
  * one that could not run may be late.
  */
 export function findDoubleReading({ handlings, killed }: Pick<BusEvidence, 'handlings' | 'killed'>): string[] {

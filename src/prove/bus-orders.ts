@@ -1,15 +1,15 @@
 import type { Holdfast } from '../engine/engine.ts'
 import { HoldfastError } from '../errors/errors.ts'
-import type { BusOrder } from './orders.ts'
-import { proverGroup } from './reading.ts'
+import type { BusOrder, WebhookOrder } from './orders.ts'
+import { proverGroup } from './reader.ts'
 
 /** A tenant without any jobs. */
 const elsewhere = 'elsewhere'
 
-/** Carries out an order about events or webhooks. Each may be given twice, for an answer may be lost. */
+/** Carries out an order about events or webhooks. Each can be carried out twice, because a response can be lost. */
 export async function carryOutOnBus(hf: Holdfast, order: BusOrder): Promise<string[]> {
   switch (order.do) {
-    case 'look-at-events':
+    case 'list-events':
       await hf.events.groups()
       await hf.events.parked(proverGroup)
       for await (const _ of hf.events.watch({ back: 5, follow: false }));
@@ -29,7 +29,7 @@ export async function carryOutOnBus(hf: Holdfast, order: BusOrder): Promise<stri
       return []
     case 'try-endpoint':
       return tryEndpoint(hf, order.webhook)
-    case 'look-at-deliveries': {
+    case 'list-deliveries': {
       const [latest] = await hf.webhooks.deliveries({ limit: 10 })
       if (latest) await hf.webhooks.delivery(latest.id)
       return []
@@ -37,35 +37,35 @@ export async function carryOutOnBus(hf: Holdfast, order: BusOrder): Promise<stri
     case 'replay-dead':
       return [String(await hf.webhooks.replayAll({ state: 'dead' }))]
     case 'replay-delivery':
-      await hf.webhooks.replay(order.id).catch(butNot('delivery_pending'))
+      await hf.webhooks.replay(order.id).catch(ignoring('delivery_pending'))
       return []
   }
 }
 
-/** Reads for a group that nobody else knows, and forgets it. */
+/** Reads for a group of its own, then forgets it. */
 async function readOnce(hf: Holdfast): Promise<string[]> {
   const reading = await hf.events.subscribe('passing', { items: true }, () => {})
   await reading.stop()
-  await hf.events.forget('passing').catch(butNot('group_not_found'))
+  await hf.events.forget('passing').catch(ignoring('group_not_found'))
   return []
 }
 
-/** All that may be done with an endpoint, on one that no event is for. */
-async function tryEndpoint(hf: Holdfast, webhook: Extract<BusOrder, { do: 'try-endpoint' }>['webhook']) {
+/** Does everything that can be done with an endpoint, on one that gets no events. */
+async function tryEndpoint(hf: Holdfast, webhook: WebhookOrder): Promise<string[]> {
   const { webhooks } = hf
   const { id } = await webhooks.create({ ...webhook, tenant: elsewhere })
   await webhooks.update(id, { note: 'for a while' })
   await webhooks.disable(id)
   await webhooks.enable(id)
   const { kind } = await webhooks.test(id)
-  await webhooks.remove(id).catch(butNot('endpoint_not_found'))
+  await webhooks.remove(id).catch(ignoring('endpoint_not_found'))
   const listed = await webhooks.list({ tenant: 'default' })
   for (const one of listed) await webhooks.get(one.id)
   return [kind]
 }
 
-/** Passes by what an earlier try, whose answer was lost, has done already. */
-function butNot(code: string) {
+/** Ignores an error that means that an earlier try, whose response was lost, has done it already. */
+function ignoring(code: string) {
   return (error: unknown) => {
     if (!(error instanceof HoldfastError) || error.code !== code) throw error
   }

@@ -1,16 +1,16 @@
-import { sql, statement } from '../store/sql.ts'
+import { sql, statement } from '../postgres/sql.ts'
 
-/** Where a cursor stands, and who reads there. */
+/** The position of a cursor, and its reader. */
 export interface CursorRow {
   group_name: string
   partition: number
   seq: number
   term: number
-  /** The process that reads; null if nobody living does. */
+  /** The process that reads; null if no live one does. */
   pid: number | null
-  /** Until when it may, in milliseconds of the server's clock. */
+  /** When its lease ends, in milliseconds on the server's clock. */
   lease_ms: number | null
-  /** How many events are written behind it. */
+  /** How many events it has not passed yet. */
   behind: number
 }
 
@@ -44,15 +44,15 @@ export const wantedEvents = statement<WantedRow>()(
   order by event.seq`,
 )
 
-/** An event that was put aside. */
-export interface AsideRow {
+/** An event that was parked. */
+export interface ParkedRow {
   seq: number
   error: string
   is_due: boolean
 }
 
 /** Every parked event of a group. */
-export const asideEvents = statement<AsideRow>()(
+export const parkedEvents = statement<ParkedRow>()(
   'prove.parked_events',
   (p: { group: string }) => sql`
   select seq, error, replay_at is not null as is_due
@@ -61,8 +61,8 @@ export const asideEvents = statement<AsideRow>()(
   order by seq`,
 )
 
-/** A delivery, with where it goes. */
-export interface SentRow {
+/** A delivery, with the path that it goes to. */
+export interface DeliveryRow {
   id: string
   event_id: string
   state: string
@@ -74,7 +74,7 @@ export interface SentRow {
 }
 
 /** Every delivery of the cell. */
-export const sentDeliveries = statement<SentRow>()(
+export const cellDeliveries = statement<DeliveryRow>()(
   'prove.deliveries',
   () => sql`
   select delivery.id, delivery.event_id, delivery.state, delivery.type, delivery.body, delivery.error,
@@ -85,7 +85,7 @@ export const sentDeliveries = statement<SentRow>()(
   order by delivery.event_seq`,
 )
 
-/** Events that an endpoint or the webhook of a job wants, and that nobody has planned to send there. */
+/** Events that an endpoint or the webhook of a job wants, and that have no delivery to it. */
 export const unplannedEvents = statement<{ seq: number; type: string; wanted_by: string }>()(
   'prove.unplanned_events',
   () => sql`

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { type Evidence, findOverlaps, findWrongs } from '#holdfast/prove/check'
-import type { Effect } from '#holdfast/prove/kinds'
+import type { Effect } from '#holdfast/prove/observed'
 
 const id = 'job-1'
-const standing = {
+const row = {
   id,
   kind: 'short',
   state: 'succeeded',
@@ -24,12 +24,12 @@ const effect = (what: Effect['what'], attempt: number, atMs: number): Effect => 
 /** A job whose first worker was lost and whose second one finished it: nothing is wrong with it. */
 const sound: Evidence = {
   acknowledged: new Map([['key', { id, kind: 'short' }]]),
-  jobs: [standing],
+  jobs: [row],
   events: [event('job.submitted', 0), event('job.revived', 1), event('job.finished', 2)],
   outputs: [{ job_id: id, stage: 0, name: 'run', attempt: 2, output: { token: '200-1', attempt: 2 } }],
   effects: [effect('started', 1, 0), effect('ended', 1, 90), effect('started', 2, 100), effect('ended', 2, 110)],
   killed: new Set(),
-  barriers: { promised: new Map(), continued: [], marks: [] },
+  barriers: { expected: new Map(), continued: [], marks: [] },
 }
 const wrongsOf = (change: Partial<Evidence>) => findWrongs({ ...sound, ...change }).join('\n')
 
@@ -43,7 +43,7 @@ test('an acknowledged job that does not exist is lost', () => {
 })
 
 test('a job that ended otherwise than its kind must is wrong', () => {
-  expect(wrongsOf({ jobs: [{ ...standing, state: 'failed' }] })).toContain('is failed instead of succeeded')
+  expect(wrongsOf({ jobs: [{ ...row, state: 'failed' }] })).toContain('is failed instead of succeeded')
 })
 
 test('two final events in one round are wrong, but a redo begins another', () => {
@@ -60,7 +60,7 @@ test('an attempt that was revived may not also finish', () => {
 })
 
 test('a job may be cancelled while it waits for its next attempt', () => {
-  const jobs = [{ ...standing, kind: 'stubborn', state: 'cancelled', attempt: 1 }]
+  const jobs = [{ ...row, kind: 'stubborn', state: 'cancelled', attempt: 1 }]
   const events = [event('job.submitted', 0), event('job.released', 1), event('job.cancelled', 1)]
   expect(wrongsOf({ jobs, events, outputs: [] })).toBe('')
 })
@@ -83,10 +83,10 @@ test('a handler that was told to stop after its successor started is an overlap,
 })
 
 test('a barrier that fired an earlier arming, twice, or not at all is wrong', () => {
-  const promised = new Map([['gate', { ending: 'fired' as const, job: 'last' }]])
+  const expected = new Map([['gate', { ending: 'fired' as const, job: 'last' }]])
   const fired = (...jobs: string[]) => {
     return wrongsOf({
-      barriers: { promised, continued: jobs.map((job_id) => ({ job_id, barrier: 'gate' })), marks: [] },
+      barriers: { expected, continued: jobs.map((job_id) => ({ job_id, barrier: 'gate' })), marks: [] },
     })
   }
   expect(fired('last')).toBe('')
@@ -98,7 +98,7 @@ test('a barrier that fired an earlier arming, twice, or not at all is wrong', ()
 test('only the execution whose time ran out may be marked, and it has to be', () => {
   const marked = (ending: 'fired' | 'marked', marks: string[]) => {
     const continued = ending === 'fired' ? [{ job_id: 'last', barrier: 'gate' }] : []
-    return wrongsOf({ barriers: { promised: new Map([['gate', { ending, job: 'last' }]]), continued, marks } })
+    return wrongsOf({ barriers: { expected: new Map([['gate', { ending, job: 'last' }]]), continued, marks } })
   }
   expect(marked('marked', ['gate', 'gate'])).toBe('')
   expect(marked('marked', [])).toContain('was not marked')

@@ -1,29 +1,31 @@
+import type { Audit } from '../audit/audit.ts'
 import { allMoves, announces, finalStates, leadsTo, type MoveName, moves } from '../job/machine.ts'
 import type { ContinuedRow } from './barriers.sql.ts'
-import type { Promised } from './barriers.ts'
-import type { CommittedRow, LoggedRow, StandingRow } from './case.sql.ts'
-import { badItem, type Effect, type Output } from './kinds.ts'
+import type { ExpectedBarrier } from './barriers.ts'
+import type { EventRow, JobRow, OutputRow } from './cell-database.sql.ts'
+import { badItem } from './fan-out-kinds.ts'
+import type { Effect, Output } from './observed.ts'
 
-/** All that a finished cell left behind. */
+/** Everything that a finished cell left behind. */
 export interface Evidence {
-  /** Acknowledged jobs by their keys. */
+  /** Acknowledged jobs by their idempotency keys. */
   acknowledged: ReadonlyMap<string, { id: string; kind: string }>
-  jobs: StandingRow[]
-  events: LoggedRow[]
-  outputs: CommittedRow[]
+  jobs: JobRow[]
+  events: EventRow[]
+  outputs: OutputRow[]
   effects: readonly Effect[]
-  /** The processes that were killed, whose handlers could not tell how they ended. */
+  /** The processes that were killed, whose handlers could not report how they ended. */
   killed: ReadonlySet<number>
   barriers: {
     /** How the barriers have to end, by their ids. */
-    promised: ReadonlyMap<string, Promised>
+    expected: ReadonlyMap<string, ExpectedBarrier>
     continued: ContinuedRow[]
-    /** The executions, called like their barriers, that their owner was asked to mark failed. */
+    /** The executions that their owner was asked to mark failed. Each has the id of its barrier. */
     marks: readonly string[]
   }
 }
 
-/** How the jobs of a kind have to end, whatever was broken. */
+/** How the jobs of a kind have to end, whatever breaks; all others have to succeed. */
 const endings: Record<string, string> = {
   doomed: 'failed',
   usable: 'partial',
@@ -36,11 +38,11 @@ const endings: Record<string, string> = {
   flawed: 'partial',
   spoilt: 'failed',
   drawn: 'cancelled',
-  'afar-usable': 'partial',
+  'remote-usable': 'partial',
 }
 
-/** How a job has to end; undefined if that depends on who was first. */
-function endingOf({ kind, is_part, position }: StandingRow): string | undefined {
+/** How a job has to end; undefined if that depends on a race. */
+function endingOf({ kind, is_part, position }: JobRow): string | undefined {
   if (!is_part) return endings[kind] ?? 'succeeded'
   if (kind === 'spoilt') return position === badItem ? 'failed' : undefined
   if (kind === 'flawed') return position === badItem ? 'failed' : 'succeeded'
@@ -62,7 +64,7 @@ export function findWrongs(evidence: Evidence): string[] {
 
 const typesOf = (names: MoveName[]) => new Set(names.map(announces).filter((type) => type !== null) as string[])
 const finalTypes = typesOf(allMoves.filter((move) => leadsTo(move).every((to) => finalStates.some((s) => s === to))))
-/** What ends an attempt: every announced move that starts from running. */
+/** The events that end an attempt: those of every announced move that starts from running. */
 const settleTypes = typesOf(allMoves.filter((move) => (moves[move].from as readonly string[]).includes('running')))
 const outputTypes = typesOf(['advance', 'finish'])
 
@@ -94,7 +96,7 @@ function wrongSettles({ jobs, events }: Evidence): string[] {
     const settled = mine
       .filter(({ type, attempt }) => settleTypes.has(type) && attempt > 0)
       .map(({ attempt }) => attempt)
-    // a job that is cancelled while it is queued again carries the number of its last attempt
+    // a job that is cancelled after it was queued again still has the number of its last attempt
     for (const attempt of repeated(settled))
       if (!isCancelledLater(mine, attempt))
         wrongs.push(`attempt ${attempt} of job ${job.id} (${job.kind}) was settled more than once`)
@@ -102,7 +104,7 @@ function wrongSettles({ jobs, events }: Evidence): string[] {
   })
 }
 
-function isCancelledLater(mine: LoggedRow[], attempt: number): boolean {
+function isCancelledLater(mine: EventRow[], attempt: number): boolean {
   const types = mine.filter((event) => event.attempt === attempt && settleTypes.has(event.type)).map(({ type }) => type)
   return types.length === 2 && types[1] === announces('cancel') && !finalTypes.has(types[0] as string)
 }
@@ -131,9 +133,9 @@ function doubleRuns({ effects }: Evidence): string[] {
   return repeated(runs).map((run) => `job ${run} was run twice`)
 }
 
-/** Of all armings of a barrier only the last fires, once; each has a job of its own, so a second one would be seen. */
-function wrongContinuations({ barriers: { promised, continued } }: Evidence): string[] {
-  return [...promised].flatMap(([id, { ending, job }]) => {
+/** Of all armings of a barrier only the last one fires, and only once. Each has a job of its own, so a second firing would be seen. */
+function wrongContinuations({ barriers: { expected, continued } }: Evidence): string[] {
+  return [...expected].flatMap(([id, { ending, job }]) => {
     const due = ending === 'fired' ? [job] : []
     const fired = continued.filter(({ barrier }) => barrier === id).map(({ job_id }) => job_id)
     if (fired.length === due.length && fired.every((one) => due.includes(one))) return []
@@ -143,9 +145,9 @@ function wrongContinuations({ barriers: { promised, continued } }: Evidence): st
   })
 }
 
-/** Whoever's time ran out is told; nobody else is. Twice is no harm: a leader may die between the mark and its commit. */
-function wrongMarks({ barriers: { promised, marks } }: Evidence): string[] {
-  return [...promised]
+/** Exactly the executions whose barrier expired are marked. Twice does no harm: a leader may die between the mark and its commit. */
+function wrongMarks({ barriers: { expected, marks } }: Evidence): string[] {
+  return [...expected]
     .filter(([id, { ending }]) => marks.includes(id) !== (ending === 'marked'))
     .map(
       ([id, { ending }]) =>
@@ -154,8 +156,8 @@ function wrongMarks({ barriers: { promised, marks } }: Evidence): string[] {
 }
 
 /**
- * Handlers that were told to stop after their successors had started. The fence holds all the same; this is about the time of a
- * process, which a machine without time to spare can take from it.
+ * Handlers that were aborted after their successors had started. The fence holds anyway; this is about timing, and an overloaded machine
+ * can make a process late.
  */
 export function findOverlaps({ effects, killed }: Pick<Evidence, 'effects' | 'killed'>): string[] {
   const started = effects.filter(({ what }) => what === 'started').sort((a, b) => a.attempt - b.attempt)
@@ -171,4 +173,12 @@ export function findOverlaps({ effects, killed }: Pick<Evidence, 'effects' | 'ki
 
 function repeated<T>(items: T[]): T[] {
   return [...new Set(items.filter((item, index) => items.indexOf(item) !== index))]
+}
+
+/** What an audit found, as sentences. */
+export function sentencesOf({ violations, unfinished }: Audit): string[] {
+  const broken = violations.map(({ invariant, total, examples: [first] }) => {
+    return `audit: ${invariant} is broken ${total} times; first ${first?.subject}: ${first?.found}`
+  })
+  return [...broken, ...unfinished.map((invariant) => `audit: ${invariant} could not be checked in time`)]
 }

@@ -1,4 +1,4 @@
-// A process of a proof: does what the prover orders, tells what handlers did, and ends with the prover.
+// A process of a proof: carries out the prover's orders, reports what its handlers do, and ends with the prover.
 import { subscribe } from 'node:diagnostics_channel'
 import type { Worker } from 'node:worker_threads'
 import type { Owner } from '../barrier/owner.ts'
@@ -6,50 +6,53 @@ import { connect } from '../engine/connect.ts'
 import type { Holdfast } from '../engine/engine.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
-import { isConnectionError } from '../store/connection.ts'
-import { migrate } from '../store/migrate.ts'
-import { afarKinds, workFromAfar } from './afar.ts'
+import { isConnectionError } from '../postgres/connection.ts'
+import { migrate } from '../schema/migrate.ts'
 import { carryOutOnBus } from './bus-orders.ts'
 import { proverKinds } from './kinds.ts'
-import type { Answer, BarrierOrder, News, Order } from './orders.ts'
+import type { Report } from './observed.ts'
+import type { Answer, BarrierOrder, MemberMessage, Order } from './orders.ts'
 import { ownerName, proverOwner } from './owner.ts'
-import { readForProver } from './reading.ts'
+import { readForProver } from './reader.ts'
+import { remoteKinds } from './remote-kinds.ts'
+import { RemoteWorker } from './remote-worker.ts'
 
-/** What every process of a proof calls itself, for whoever supervises it. */
+/** The supervisor that all processes of a proof name, so that one of them can reclaim the jobs of another. */
 const supervisor = 'holdfast-prove'
 
-const tell = (news: News) => process.send?.(news)
+const send = (message: MemberMessage) => process.send?.(message)
+const report: Report = (effect) => send({ effect })
 let kinds: Record<string, AnyJob> = {}
 const threads = new Set<Worker>()
 let hf: Holdfast | undefined
-let afar: { stop(): Promise<void> } | undefined
+let remoteWorker: RemoteWorker | undefined
 
 process.on('message', (message: { id: number; order: Order }) => {
   void carryOut(message.order)
-    .then((said): Answer => ({ isDone: true, said }), explain)
-    .then((answer) => tell({ id: message.id, answer }))
+    .then((values): Answer => ({ isDone: true, values }), failureOf)
+    .then((answer) => send({ id: message.id, answer }))
 })
 process.on('disconnect', () => process.exit())
 process.on('worker', (thread) => {
   threads.add(thread)
   thread.once('exit', () => threads.delete(thread))
 })
-// Ctrl-C reaches the whole group; the prover decides what ends when
+// Ctrl-C reaches the whole process group, but the prover decides when its processes end
 process.on('SIGINT', () => {})
-// who sends a webhook is not written on it
+// a webhook does not say which process sent it, so each process reports its own
 subscribe('undici:client:sendHeaders', (message) => {
   const [, posted] = /^webhook-id: (\S+)/im.exec((message as { headers: string }).headers) ?? []
-  if (posted) tell({ posted })
+  if (posted) send({ posted })
 })
-tell({ isReady: true })
+send({ isReady: true })
 
 async function carryOut(order: Order): Promise<string[]> {
   switch (order.do) {
     case 'start':
       return start(order)
     case 'stop':
-      await afar?.stop()
-      afar = undefined
+      await remoteWorker?.stop()
+      remoteWorker = undefined
       await hf?.close()
       hf = undefined
       return []
@@ -58,13 +61,8 @@ async function carryOut(order: Order): Promise<string[]> {
       return []
     case 'submit':
       return submit(order)
-    case 'submit-many': {
-      const handles = await running().submitMany(
-        kind(order.kind),
-        order.keys.map((key) => ({ input: {} as never, key })),
-      )
-      return handles.map(({ id }) => id)
-    }
+    case 'submit-many':
+      return submitMany(order)
     case 'cancel':
       await running().cancel(order.id, { reason: 'the scenario wants it' })
       return []
@@ -74,8 +72,8 @@ async function carryOut(order: Order): Promise<string[]> {
     case 'await':
       await running().handle(order.id).result({ timeout: 20_000 })
       return []
-    case 'look':
-      return look(order.id)
+    case 'read':
+      return read(order.id)
     case 'pause':
       await running().pauseQueue('elsewhere')
       await running().resumeQueue('elsewhere')
@@ -89,7 +87,7 @@ async function carryOut(order: Order): Promise<string[]> {
       return Promise.all(order.parts.map((part) => running().barrier.arrive(order.id, part)))
     case 'abort':
       return [await running().barrier.abort(order.id)]
-    case 'look-at-barrier':
+    case 'read-barrier':
       await running().barrier.get(order.id)
       return []
     default:
@@ -98,26 +96,35 @@ async function carryOut(order: Order): Promise<string[]> {
 }
 
 async function start({ role, url, settings, module }: Extract<Order, { do: 'start' }>): Promise<string[]> {
-  kinds = module ? (await import(module)).proverKinds(told) : proverKinds(told)
+  kinds = module ? (await import(module)).proverKinds(report) : proverKinds(report)
   if (role === 'migrator') {
     await migrate(url)
     return []
   }
   // a process that only opens barriers needs no owners
   const owners: Record<string, Owner> =
-    role === 'worker' ? { [ownerName]: proverOwner((marked) => tell({ marked })) } : {}
+    role === 'worker' ? { [ownerName]: proverOwner((marked) => send({ marked })) } : {}
   hf = await connect({ ...settings, url, jobs: Object.values(kinds), supervisor, owners })
   if (role === 'worker') await hf.work()
-  if (role === 'remote') afar = workFromAfar(hf, told)
-  if (role === 'reader') await readForProver(hf, (handling) => tell({ handling }))
+  if (role === 'remote') {
+    remoteWorker = new RemoteWorker(hf, report)
+    remoteWorker.start()
+  }
+  if (role === 'reader') await readForProver(hf, (handling) => send({ handling }))
   return []
 }
 
-const told: Parameters<typeof proverKinds>[0] = (effect) => tell({ effect })
-
 async function submit({ kind: name, key, webhook }: Extract<Order, { do: 'submit' }>): Promise<string[]> {
-  const how = { key, ...(webhook && { webhook: { ...webhook, types: 'job.*' } }) }
-  return [(await running().submit(kind(name), {} as never, how)).id]
+  const options = { key, ...(webhook && { webhook: { ...webhook, types: 'job.*' } }) }
+  return [(await running().submit(kind(name), {} as never, options)).id]
+}
+
+async function submitMany({ kind: name, keys }: Extract<Order, { do: 'submit-many' }>): Promise<string[]> {
+  const handles = await running().submitMany(
+    kind(name),
+    keys.map((key) => ({ input: {} as never, key })),
+  )
+  return handles.map(({ id }) => id)
 }
 
 async function open({ id, parts, expiresMs, owner }: BarrierOrder): Promise<string[]> {
@@ -132,7 +139,7 @@ async function open({ id, parts, expiresMs, owner }: BarrierOrder): Promise<stri
   return [job]
 }
 
-async function look(id: string): Promise<string[]> {
+async function read(id: string): Promise<string[]> {
   await running().get(id)
   await running().list({ limit: 10 })
   await running().timeline(id)
@@ -145,22 +152,22 @@ async function look(id: string): Promise<string[]> {
 }
 
 function running(): Holdfast {
-  if (!hf) throw new HoldfastError('not_running', 'This process of the proof was given no database yet.')
+  if (!hf) throw new HoldfastError('not_running', 'This process of the proof has not been started on a database.')
   return hf
 }
 
 function kind(name: string): AnyJob {
-  return kinds[name] ?? (afarKinds(told)[name] as AnyJob)
+  return kinds[name] ?? (remoteKinds(report)[name] as AnyJob)
 }
 
-function explain(error: unknown): Answer {
+function failureOf(error: unknown): Answer {
   const code = error instanceof HoldfastError ? error.code : 'unexpected'
   const state = error instanceof HoldfastError ? (error.details?.state as string | undefined) : undefined
   return {
     isDone: false,
     code,
     message: messageOf(error),
-    isWire: isConnectionError(error),
+    isConnectionError: isConnectionError(error),
     ...(state && { state }),
   }
 }

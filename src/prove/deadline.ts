@@ -1,10 +1,10 @@
 import { pause } from '../service/service.ts'
 
-/** Something did not come in time. The message says what was waited for. */
-export class Overdue extends Error {
+/** Something did not happen in time. The message says what was waited for. */
+export class TimedOut extends Error {
   constructor(what: string, ms: number) {
-    super(`Waited ${Math.round(ms)} ms in vain until ${what}.`)
-    this.name = 'Overdue'
+    super(`Timed out after ${Math.round(ms)} ms of waiting until ${what}.`)
+    this.name = 'TimedOut'
   }
 }
 
@@ -13,7 +13,7 @@ export async function inTime<T>(awaited: Promise<T>, ms: number, what: string): 
   const enough = new AbortController()
   const late = pause(ms, enough.signal).then(() => {
     if (enough.signal.aborted) return awaited
-    throw new Overdue(what, ms)
+    throw new TimedOut(what, ms)
   })
   try {
     return await Promise.race([awaited, late])
@@ -22,7 +22,7 @@ export async function inTime<T>(awaited: Promise<T>, ms: number, what: string): 
   }
 }
 
-/** Asks again and again until the answer is neither undefined nor false, but no longer than that. */
+/** Asks repeatedly until the answer is neither undefined nor false, but no longer than that. */
 export async function eventually<T>(
   ask: () => Promise<T | undefined | false> | T | undefined | false,
   { ms, what, everyMs = 25 }: { ms: number; what: string; everyMs?: number },
@@ -31,7 +31,7 @@ export async function eventually<T>(
   for (;;) {
     const answer = await ask()
     if (answer !== undefined && answer !== false) return answer
-    if (performance.now() >= untilMs) throw new Overdue(what, ms)
+    if (performance.now() >= untilMs) throw new TimedOut(what, ms)
     await pause(everyMs)
   }
 }

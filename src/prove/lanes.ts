@@ -1,4 +1,4 @@
-/** Does something with each item, so many at once, and answers in the order of the items. */
+/** Processes items, at most `lanes` at once. Returns the answers in the order of the items. */
 export async function inLanes<Item, Answer>(
   items: readonly Item[],
   lanes: number,

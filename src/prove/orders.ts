@@ -1,61 +1,58 @@
 import type { GivenSettings } from '../config/config.ts'
 import type { ErrorCode } from '../errors/errors.ts'
-import type { Effect } from './kinds.ts'
-import type { Handling } from './reading.ts'
+import type { Effect } from './observed.ts'
+import type { Handling } from './reader.ts'
 
-/** What a process of a proof is. */
+/** What a process of a proof does. */
 export type Role = 'worker' | 'submitter' | 'migrator' | 'reader' | 'remote'
 
-/** A barrier to open, with as many parts; it expires after so many milliseconds, or never. */
+/** Opens a barrier with so many parts, which expires after so many milliseconds or never. */
 export interface BarrierOrder {
   do: 'open'
   id: string
   parts: number
   expiresMs?: number
-  /** Who owns the execution that waits, which is called like the barrier. */
+  /** The owner of the waiting execution, which has the id of the barrier. */
   owner?: string
 }
 
-/** Where webhooks go, and what signs them. */
+/** Where webhooks go, and the secret that signs them. */
 export interface WebhookOrder {
   url: string
   secret: string
 }
 
-/** What may be asked about events and webhooks. */
+/** Orders about events and webhooks. */
 export type BusOrder =
-  | { do: 'look-at-events' | 'replay-parked' | 'rewind' | 'read-once' }
+  | { do: 'list-events' | 'replay-parked' | 'rewind' | 'read-once' }
   | { do: 'open-endpoint'; webhook: WebhookOrder }
   | { do: 'rotate'; id: string; secret: string }
   | { do: 'try-endpoint'; webhook: WebhookOrder }
-  | { do: 'look-at-deliveries' | 'replay-dead' }
+  | { do: 'list-deliveries' | 'replay-dead' }
   | { do: 'replay-delivery'; id: string }
 
-/** What the prover may ask of one of its processes. */
+/** What the prover can order a process to do. */
 export type Order =
   | { do: 'start'; role: Role; url: string; settings: GivenSettings; module: string | undefined }
   | { do: 'stop' | 'end-heartbeat' }
   | { do: 'submit'; kind: string; key: string; webhook?: WebhookOrder }
   | { do: 'submit-many'; kind: string; keys: string[] }
   | { do: 'cancel' | 'redo' | 'await'; id: string }
-  | { do: 'look'; id: string }
+  | { do: 'read'; id: string }
   | { do: 'pause' }
   | { do: 'reclaim'; pid: number }
   | BarrierOrder
   | BusOrder
   | { do: 'arrive'; id: string; parts: number[] }
-  | { do: 'abort' | 'look-at-barrier'; id: string }
+  | { do: 'abort' | 'read-barrier'; id: string }
 
-/** How an order ended: with the ids of jobs, or the words of barriers, that it was answered with. */
+/** How an order ended. Its values are ids of jobs, or what barriers and webhooks answered. */
 export type Answer =
-  | { isDone: true; said: string[] }
-  | { isDone: false; code: ErrorCode | 'unexpected'; message: string; isWire: boolean; state?: string }
+  | { isDone: true; values: string[] }
+  | { isDone: false; code: ErrorCode | 'unexpected'; message: string; isConnectionError: boolean; state?: string }
 
-/** What a process tells the prover. */
-export type News =
-  | { id: number; answer: Answer }
-  | { effect: Effect }
-  | { marked: string }
-  | { handling: Handling }
-  | { posted: string }
-  | { isReady: true }
+/** What a process reports by itself: its handlers' effects, executions marked failed, handled events, and webhooks it sends. */
+export type MemberReport = { effect: Effect } | { marked: string } | { handling: Handling } | { posted: string }
+
+/** What a process sends to the prover. */
+export type MemberMessage = { id: number; answer: Answer } | MemberReport | { isReady: true }

@@ -1,14 +1,14 @@
 import type { Owner } from '../barrier/owner.ts'
 
-/** What the owner of a proof is called. */
+/** The name of a proof's owner. */
 export const ownerName = 'prover'
 
-/** The execution that has ended by itself. All others run until they are marked. */
+/** The execution that has ended by itself. All others run until they are marked failed. */
 export const endedExecution = 'ended'
 
 /**
- * The owner of the executions of a proof, in every worker. It remembers nothing, so that a mark whose outcome a dead leader never wrote
- * down is asked for once more.
+ * The owner of the executions of a proof, in every worker. It remembers nothing, so that it is asked again for a mark that a leader did
+ * not record before it died.
  */
 export function proverOwner(onMark: (execution: string) => void): Owner {
   return {

@@ -1,28 +1,28 @@
 /**
- * The proof: real processes, each behind a proxy of its own that knows every statement by its name, broken at every
- * statement by every fault.
+ * The proof: real processes, each behind its own proxy that knows every statement by name, broken at every statement by every fault.
  *
- * What it shows: whatever breaks wherever, all jobs become final within the bound, nothing acknowledged is lost, nothing is settled
- * twice, what was committed is what the winning attempt returned, and the audit is clean. Nothing in the product knows that it is
- * tried: faults come from outside. What it does not show is said by catalogue.ts (statements left out) and by the reasons
- * in the matrix (faults that make no sense).
+ * What it shows: whatever breaks, all jobs become final within the bound, nothing acknowledged is lost, nothing is settled twice, what was
+ * committed is what the winning attempt returned, and the audit is clean. The product does not know that it is being tested: all faults
+ * come from outside. What it does not show: statements that catalogue.ts leaves out, and faults that don't apply to a statement, for the
+ * reason in the matrix.
  */
 import { HoldfastError, messageOf } from '../errors/errors.ts'
-import { type Cell, type CellOutcome, runCell, type Yard } from './cell.ts'
+import { type Cell, type CellOutcome, runCell } from './cell.ts'
 import type { FaultName } from './faults.ts'
-import { embeddedGround, type Ground, givenGround } from './ground.ts'
 import { inLanes } from './lanes.ts'
-import { makePool } from './member.ts'
-import { namedPlace, type Place, planOf, statementIn, survey } from './plan.ts'
-import { type ProofReport, reportOf, type Tried } from './report.ts'
+import { MemberPool } from './member-pool.ts'
+import { namedEntry, type PlannedEntry, planRounds, statementIn, survey } from './plan.ts'
+import { type CellRun, type ProofReport, reportOf } from './report.ts'
+import type { Resources } from './run-scenario.ts'
+import { embeddedServer, externalServer, type TestServer } from './test-server.ts'
 
-/** How to prove. */
+/** How to run a proof. */
 export interface ProveOptions {
-  /** A Postgres to use; without it an embedded one of its own. */
+  /** The Postgres server to use. Default: a temporary embedded one. */
   url?: string
-  /** Whether to use a server whose database already holds jobs. */
+  /** Whether to use a server whose database already has jobs. */
   isForced?: boolean
-  /** One occurrence of every statement, the main faults only. */
+  /** Whether to try only one or two faults per statement. */
   isQuick?: boolean
   seed?: number
   /** Only this cell: "statement × fault". */
@@ -31,52 +31,53 @@ export interface ProveOptions {
   statements?: readonly string[]
   /** Only these faults. */
   faults?: readonly FaultName[]
-  /** How many cells at once. */
+  /** How many cells to run in parallel. */
   lanes?: number
-  /** A module that exports `proverKinds` like our own: for those who want to see the proof fail. */
+  /** A module that exports `proverKinds`, to see the proof fail with kinds that break its rules. */
   module?: string
   signal?: AbortSignal
   onProgress?: (progress: Progress) => void
 }
 
-/** How far a proof is. */
+/** The progress of a proof. */
 export interface Progress {
   phase: 'starting' | 'surveying' | 'breaking'
   done: number
   total: number
   failed: number
-  last?: Tried
+  last?: CellRun
 }
 
+/** Each round draws other occurrences to strike. Cells of an earlier round are not repeated. */
 const rounds = 3
 
-type Grounds = [main: Ground, second?: Promise<Ground>]
+type Servers = [main: TestServer, second?: Promise<TestServer>]
 
-/** Proves, and cleans up whatever it started, however it ends. */
+/** Runs a proof. However it ends, everything that it started is cleaned up. */
 export async function prove(options: ProveOptions = {}): Promise<ProofReport> {
   const startedMs = performance.now()
   options.onProgress?.({ phase: 'starting', done: 0, total: 0, failed: 0 })
-  const grounds = await openGrounds(options)
-  const pool = makePool(2)
-  const work = proveOn(options, { pool, module: options.module }, grounds, startedMs)
-  work.catch(() => {}) // after an interruption nobody waits for it
+  const servers = await openServers(options)
+  const pool = new MemberPool(2)
+  const work = proveOn(options, { pool, module: options.module }, servers, startedMs)
+  work.catch(() => {}) // after an interruption nothing waits for it
   try {
     return await Promise.race([work, interrupted(options.signal)])
   } finally {
     await pool.close()
-    for (const ground of grounds)
-      await Promise.resolve(ground).then(
+    for (const server of servers)
+      await Promise.resolve(server).then(
         (opened) => opened?.stop(),
         () => {},
       )
   }
 }
 
-/** The server of most cells, and one for those that restart it, so that they disturb nobody. */
-async function openGrounds({ url, isForced = false }: ProveOptions): Promise<Grounds> {
-  if (url) return [await givenGround(url, { isForced })]
-  const first = await embeddedGround()
-  const second = embeddedGround() // not needed before the survey is done
+/** The server of most cells, and a second one for cells that restart theirs, so that they don't disturb the others. */
+async function openServers({ url, isForced = false }: ProveOptions): Promise<Servers> {
+  if (url) return [await externalServer(url, { isForced })]
+  const first = await embeddedServer()
+  const second = embeddedServer() // not needed until the survey is done
   second.catch(() => {})
   return [first, second]
 }
@@ -91,72 +92,69 @@ function interrupted(signal: AbortSignal | undefined): Promise<never> {
 
 async function proveOn(
   options: ProveOptions,
-  parts: Omit<Yard, 'ground'>,
-  grounds: Grounds,
+  parts: Omit<Resources, 'server'>,
+  servers: Servers,
   startedMs: number,
 ): Promise<ProofReport> {
   const { seed = 1, lanes = 4, isQuick = false } = options
-  const yard = { ...parts, ground: grounds[0] }
+  const resources = { ...parts, server: servers[0] }
   options.onProgress?.({ phase: 'surveying', done: 0, total: 0, failed: 0 })
   const wanted = options.cell ? [statementIn(options.cell)] : options.statements
-  const surveyed = await survey(yard, { seed, lanes, wanted })
-  const places = options.cell
-    ? [namedPlace(surveyed.found, options.cell, seed)]
-    : Array.from({ length: isQuick ? 1 : rounds }, (_, round) =>
-        planOf(surveyed.found, { seed: seed + round, isQuick }),
-      ).flat()
-  const chosen = places.filter(
+  const surveyed = await survey(resources, { seed, lanes, wanted })
+  const entries = options.cell
+    ? [namedEntry(surveyed.found, options.cell, seed)]
+    : planRounds(surveyed.found, { seed, isQuick, rounds: isQuick ? 1 : rounds })
+  const chosen = entries.filter(
     ({ statement, fault }) =>
       (options.statements?.includes(statement) ?? true) && (options.faults?.includes(fault) ?? true),
   )
-  const tried = await breakAll(options, parts, grounds, chosen)
+  const runs = await runAll(options, parts, servers, chosen)
   const seconds = (performance.now() - startedMs) / 1000
-  const { restartIs } = yard.ground
-  return reportOf({ survey: surveyed, places: chosen, tried, seed, isQuick, restartIs, seconds })
+  const { restartIs } = resources.server
+  return reportOf({ survey: surveyed, entries: chosen, runs, seed, isQuick, restartIs, seconds })
 }
 
-async function breakAll(
+async function runAll(
   { lanes = 4, onProgress }: ProveOptions,
-  parts: Omit<Yard, 'ground'>,
-  [main, second]: Grounds,
-  places: Place[],
-): Promise<Tried[]> {
-  const cells = places.flatMap((place) => ('cell' in place ? place.cell : []))
-  const tried: Tried[] = []
+  parts: Omit<Resources, 'server'>,
+  [main, second]: Servers,
+  entries: PlannedEntry[],
+): Promise<CellRun[]> {
+  const cells = entries.flatMap((entry) => ('cell' in entry ? entry.cell : []))
+  const runs: CellRun[] = []
   const report = () => {
-    const failed = tried.filter(({ outcome }) => outcome.wrongs.length > 0 && !outcome.isOnlyLate).length
-    const last = tried.at(-1)
-    onProgress?.({ phase: 'breaking', done: tried.length, total: cells.length, failed, ...(last && { last }) })
+    const failed = runs.filter(({ outcome }) => outcome.wrongs.length > 0 && !outcome.isOnlyLate).length
+    const last = runs.at(-1)
+    onProgress?.({ phase: 'breaking', done: runs.length, total: cells.length, failed, ...(last && { last }) })
   }
-  const run = async (cell: Cell, ground: Ground) => {
-    tried.push({ cell, outcome: await runCell({ ...parts, ground }, cell).catch(brokenProver) })
+  const serverOf = async (cell: Cell) => (cell.fault === 'restart' && second ? await second : main)
+  const outcomeOf = async (cell: Cell) =>
+    runCell({ ...parts, server: await serverOf(cell) }, cell).catch(outcomeOfProverError)
+  const run = async (cell: Cell) => {
+    runs.push({ cell, outcome: await outcomeOf(cell) })
     report()
   }
   report()
-  const groundOf = async (cell: Cell) => (cell.fault === 'restart' && second ? await second : main)
-  const apart = second ? cells.filter(({ fault }) => fault === 'restart') : []
-  const together = cells.filter((cell) => !apart.includes(cell))
-  await Promise.all([
-    inLanes(together, apart.length > 0 ? lanes - 1 : lanes, (cell) => run(cell, main)),
-    inLanes(apart, 1, async (cell) => run(cell, await groundOf(cell))),
-  ])
-  return tryLateOnesAlone(tried, async (cell) =>
-    runCell({ ...parts, ground: await groundOf(cell) }, cell).catch(brokenProver),
-  )
+  const restarting = second ? cells.filter(({ fault }) => fault === 'restart') : []
+  const others = cells.filter((cell) => !restarting.includes(cell))
+  await Promise.all([inLanes(others, restarting.length > 0 ? lanes - 1 : lanes, run), inLanes(restarting, 1, run)])
+  return repeatLateCells(runs, outcomeOf)
 }
 
-/** What the prover itself could not do is no pass either. */
-function brokenProver(error: unknown): CellOutcome {
+/** A cell that the prover itself could not run has not passed. */
+function outcomeOfProverError(error: unknown): CellOutcome {
   const wrongs = [`the prover failed: ${messageOf(error)}`]
   return { recoveryMs: null, starvedMs: 0, boundMs: 0, wrongs, isOnlyLate: false, hasStruck: false, seconds: 0 }
 }
 
-/** A machine that runs many cells at once may be late by itself; whoever is late alone has no excuse. */
-async function tryLateOnesAlone(tried: Tried[], again: (cell: Cell) => Promise<CellOutcome>): Promise<Tried[]> {
-  const all: Tried[] = []
-  for (const one of tried)
+/** Runs late cells again, one at a time: with many cells in parallel, the machine itself may have been too slow. */
+async function repeatLateCells(runs: CellRun[], outcomeOf: (cell: Cell) => Promise<CellOutcome>): Promise<CellRun[]> {
+  const all: CellRun[] = []
+  for (const run of runs)
     all.push(
-      one.outcome.isOnlyLate ? { cell: one.cell, outcome: await again(one.cell), lateMs: one.outcome.recoveryMs } : one,
+      run.outcome.isOnlyLate
+        ? { cell: run.cell, outcome: await outcomeOf(run.cell), lateMs: run.outcome.recoveryMs }
+        : run,
     )
   return all
 }

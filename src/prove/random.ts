@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 
-/** Chance that can be had again: the same words give the same choices. */
+/** Reproducible randomness: the same seed words give the same choices. */
 export interface Random {
-  /** A whole number from 0 to below `limit`. */
+  /** A whole number from 0 up to, but not including, `limit`. */
   below(limit: number): number
   shuffled<T>(items: readonly T[]): T[]
 }
 
-/** Makes chance out of words, such as a seed and the name of a cell. */
+/** Derives randomness from words, such as a seed and the name of a cell. */
 export function randomOf(...words: (string | number)[]): Random {
   let drawn = 0
   const below = (limit: number) => {
@@ -23,8 +23,8 @@ export function randomOf(...words: (string | number)[]): Random {
     below,
     shuffled: (items) =>
       items
-        .map((item) => ({ item, place: below(2 ** 31) }))
-        .sort((a, b) => a.place - b.place)
+        .map((item) => ({ item, rank: below(2 ** 31) }))
+        .sort((a, b) => a.rank - b.rank)
         .map(({ item }) => item),
   }
 }

@@ -1,43 +1,43 @@
-import { boundOf } from '../reaper/bound.ts'
+import { boundOf } from '../reaper/recovery-bound.ts'
 import type { Cell, CellOutcome } from './cell.ts'
 import { type FaultName, faultNames } from './faults.ts'
-import type { Place, Survey } from './plan.ts'
+import type { PlannedEntry, Survey } from './plan.ts'
 import { boundFor, cellConfig, cellSettings, readerBoundMs } from './settings.ts'
 
-/** A cell that was run, with what became of it. */
-export interface Tried {
+/** A cell that was run, with its outcome. */
+export interface CellRun {
   cell: Cell
   outcome: CellOutcome
-  /** How long it took among others, where that was past its bound, so that it was tried once more alone. */
+  /** The recovery time of its first run, if that exceeded the bound and the cell was run again alone. */
   lateMs?: number | null
 }
 
-/** What stands in one place of the matrix. */
+/** One entry of the matrix. */
 export type Entry = { isPassed: boolean; recoveryMs: number | null; tries: number } | { reason: string }
 
-/** Something that the proof found wrong. */
+/** A violation that the proof found. */
 export interface ProofViolation {
-  /** The cell as `--cell` takes it; null for what no cell shows. */
+  /** The cell as `--cell` takes it; null if it belongs to no cell. */
   cell: string | null
   seed: number
   wrongs: string[]
-  /** The command that shows it again. */
+  /** The command that reproduces it. */
   reproduce: string
 }
 
-/** The outcome of a proof. */
+/** The result of a proof. */
 export interface ProofReport {
   cells: number
   passed: number
   violations: ProofViolation[]
   recoveryMs: { p50: number | null; p99: number | null; max: number | null }
   boundMs: number
-  /** The bounds of what is no job: cursors of readers, and webhooks whose sender died while it sent. */
+  /** The bounds for what is not a job: cursors of readers, and webhooks whose sender died while sending. */
   busBoundMs: { readers: number; webhooks: number }
   matrix: Record<string, Partial<Record<FaultName, Entry>>>
-  /** Declared statements that no scenario provokes; each is a violation. */
+  /** Declared statements that no scenario sends; each is a violation. */
   notCovered: string[]
-  /** Cells that were late among others; what counts is how they did alone. */
+  /** Cells that were late next to others. Only their second run, alone, counts. */
   late: { cell: string; seed: number; recoveryMs: number; aloneMs: number | null }[]
   isQuick: boolean
   restartIs: string
@@ -51,24 +51,24 @@ export function holds(report: ProofReport): boolean {
   return report.violations.length === 0 && report.passed === report.cells
 }
 
-/** Sums a proof up. */
+/** Summarizes a proof. */
 export function reportOf(facts: {
   survey: Survey
-  places: Place[]
-  tried: Tried[]
+  entries: PlannedEntry[]
+  runs: CellRun[]
   seed: number
   isQuick: boolean
   restartIs: string
   seconds: number
 }): ProofReport {
-  const { survey, tried, seed } = facts
-  const recoveries = tried.flatMap(({ outcome }) => outcome.recoveryMs ?? []).sort((a, b) => a - b)
-  const passed = tried.filter(isPassed)
+  const { survey, runs, seed } = facts
+  const recoveries = runs.flatMap(({ outcome }) => outcome.recoveryMs ?? []).sort((a, b) => a - b)
+  const passed = runs.filter(isPassed)
   return {
-    cells: tried.length,
+    cells: runs.length,
     passed: passed.length,
     violations: [
-      ...tried.filter((one) => !isPassed(one)).map(violationOf),
+      ...runs.filter((run) => !isPassed(run)).map(violationOf),
       ...[
         ...survey.wrongs,
         ...survey.notCovered.map((name) => `the statement ${name} is not covered by any scenario`),
@@ -77,9 +77,9 @@ export function reportOf(facts: {
     recoveryMs: { p50: quantile(recoveries, 0.5), p99: quantile(recoveries, 0.99), max: quantile(recoveries, 1) },
     boundMs: boundOf(cellConfig()),
     busBoundMs: { readers: readerBoundMs, webhooks: boundFor('claim ran out') },
-    matrix: matrixOf(facts.places, tried),
+    matrix: matrixOf(facts.entries, runs),
     notCovered: survey.notCovered,
-    late: tried.filter(({ lateMs }) => lateMs != null).map(lateOf),
+    late: runs.filter(({ lateMs }) => lateMs != null).map(lateOf),
     isQuick: facts.isQuick,
     restartIs: facts.restartIs,
     settings: cellSettings,
@@ -88,7 +88,7 @@ export function reportOf(facts: {
   }
 }
 
-function isPassed({ outcome }: Tried): boolean {
+function isPassed({ outcome }: CellRun): boolean {
   return outcome.wrongs.length === 0
 }
 
@@ -96,12 +96,12 @@ function nameOf({ statement, fault, occurrence }: Cell): string {
   return `${statement} × ${fault} × ${occurrence}`
 }
 
-function lateOf({ cell, outcome, lateMs }: Tried): ProofReport['late'][number] {
+function lateOf({ cell, outcome, lateMs }: CellRun): ProofReport['late'][number] {
   const aloneMs = outcome.recoveryMs === null ? null : Math.round(outcome.recoveryMs)
   return { cell: nameOf(cell), seed: cell.seed, recoveryMs: Math.round(lateMs ?? 0), aloneMs }
 }
 
-function violationOf({ cell, outcome }: Tried): ProofViolation {
+function violationOf({ cell, outcome }: CellRun): ProofViolation {
   const name = nameOf(cell)
   return {
     cell: name,
@@ -111,17 +111,17 @@ function violationOf({ cell, outcome }: Tried): ProofViolation {
   }
 }
 
-function matrixOf(places: Place[], tried: Tried[]): ProofReport['matrix'] {
+function matrixOf(entries: PlannedEntry[], runs: CellRun[]): ProofReport['matrix'] {
   const matrix: ProofReport['matrix'] = {}
-  for (const place of [...places].sort((a, b) => a.statement.localeCompare(b.statement))) {
-    const entry = 'reason' in place ? { reason: place.reason } : entryOf(place, tried)
-    matrix[place.statement] = { ...matrix[place.statement], [place.fault]: entry }
+  for (const planned of [...entries].sort((a, b) => a.statement.localeCompare(b.statement))) {
+    const entry = 'reason' in planned ? { reason: planned.reason } : entryOf(planned, runs)
+    matrix[planned.statement] = { ...matrix[planned.statement], [planned.fault]: entry }
   }
   return matrix
 }
 
-function entryOf(place: { statement: string; fault: FaultName }, tried: Tried[]): Entry {
-  const mine = tried.filter(({ cell }) => cell.statement === place.statement && cell.fault === place.fault)
+function entryOf({ statement, fault }: { statement: string; fault: FaultName }, runs: CellRun[]): Entry {
+  const mine = runs.filter(({ cell }) => cell.statement === statement && cell.fault === fault)
   const recoveries = mine.flatMap(({ outcome }) => outcome.recoveryMs ?? [])
   return {
     isPassed: mine.every(isPassed),
@@ -135,7 +135,7 @@ function quantile(sorted: number[], share: number): number | null {
   return value === undefined ? null : Math.round(value)
 }
 
-/** The report as a person reads it. */
+/** The report as text. */
 export function textOf(report: ProofReport): string {
   const { recoveryMs, boundMs, busBoundMs } = report
   const ms = (value: number | null) => (value === null ? '–' : `${value} ms`)
@@ -147,13 +147,13 @@ export function textOf(report: ProofReport): string {
     `A restart is ${report.restartIs}.`,
     ...report.late.map(
       ({ cell, recoveryMs: ms, aloneMs }) =>
-        `Late among others, so tried again alone: ${cell} (${ms} ms, alone ${aloneMs} ms).`,
+        `Late next to other cells, so run again alone: ${cell} (${ms} ms, alone ${aloneMs} ms).`,
     ),
     ...report.violations.flatMap(({ cell, wrongs, reproduce }) => [
       '',
-      `✗ ${cell ?? 'not a single cell'}`,
+      `✗ ${cell ?? 'outside of any cell'}`,
       ...wrongs.map((wrong) => `    ${wrong}`),
-      `    again: ${reproduce}`,
+      `    reproduce: ${reproduce}`,
     ]),
   ].join('\n')
 }
@@ -173,7 +173,7 @@ function matrixLines(matrix: ProofReport['matrix']): string[] {
       ),
     ),
     '',
-    'Each number: milliseconds from the fault until every job and cursor that it hit had moved again. –: makes no sense, or left to the full proof.',
+    'Each number: milliseconds from the fault until every job and cursor that it hit had moved again. –: does not apply, or left to the full proof.',
   ]
 }
 

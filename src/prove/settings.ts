@@ -1,9 +1,9 @@
 import { type Config, type GivenSettings, readConfig } from '../config/config.ts'
-import { boundOf, ladder } from '../reaper/bound.ts'
+import { boundOf, ladder } from '../reaper/recovery-bound.ts'
 import { claimSlackMs } from '../webhooks/sender.ts'
 import type { Fault } from './faults.ts'
 
-/** Short times, in the same relations as the defaults, so that a recovery takes a second and not ten. */
+/** Short times, in the same proportions as the defaults, so that a recovery takes one second instead of ten. */
 export const cellSettings = {
   heartbeatMs: 100,
   lostAfterMs: 500,
@@ -16,7 +16,7 @@ export const cellSettings = {
   holdMs: 500,
   drainMs: 150,
   timeoutGraceMs: 200,
-  // the processes of a cell are replaced by the prover alone
+  // only the prover replaces the processes of a cell
   maxUnresponsive: 1_000,
   jobTimeoutMs: 20_000,
   statementTimeoutMs: 5_000,
@@ -33,21 +33,21 @@ export const cellSettings = {
   logLevel: 'warn',
 } as const satisfies GivenSettings
 
-/** A submitter with small batches, so that a bulk submit takes a transaction of several statements. */
+/** The settings of a submitter: small batches, so that a bulk submit is a transaction of several statements. */
 export const submitterSettings = { ...cellSettings, batchSize: 2 } as const satisfies GivenSettings
 
-/** The configuration of every worker in a cell, whatever the environment says. */
+/** The configuration of every worker in a cell, independent of the environment. */
 export function cellConfig(): Config {
   return readConfig(cellSettings, {})
 }
 
-/** What anything takes beside what its bound names: a turn of a loop, a start of a handler. */
+/** What everything takes on top of its bound: a turn of a loop, the start of a handler. */
 const slackMs = 500
 
-/** How soon a cursor is read from again, whatever became of its reader. */
+/** The bound within which a cursor is read from again, whatever happened to its reader. */
 export const readerBoundMs = cellSettings.readerLeaseMs + 2 * cellSettings.readerBeatMs + slackMs
 
-/** The bound of a rung under the settings of the cells. */
+/** The bound of a rung of the recovery ladder under the settings of the cells. */
 export function boundFor(rung: Fault['rung']): number {
   const config = cellConfig()
   if (rung === 'claim ran out') return config.webhookTimeoutMs + claimSlackMs + config.pollMs + slackMs

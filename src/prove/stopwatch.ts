@@ -1,6 +1,6 @@
-/** Measures a time, and how much of it the machine kept from us. */
+/** Measures how long something takes, and for how much of that the machine was too busy to run us. */
 export interface Stopwatch {
-  /** Begins anew. */
+  /** Starts over. */
   reset(): void
   stop(): { tookMs: number; starvedMs: number }
 }
@@ -8,8 +8,8 @@ export interface Stopwatch {
 const tickMs = 10
 
 /**
- * Starts a stopwatch. What its own ticks come late is time in which nobody on this machine could count on running: on a machine that is
- * far too busy, that is not the product's doing.
+ * Starts a stopwatch. It counts how late its own ticks are: during that time no process of this machine could rely on running, and on an
+ * overloaded machine that is not the product's fault.
  */
 export function startStopwatch(): Stopwatch {
   let startedMs = performance.now()

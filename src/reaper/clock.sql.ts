@@ -1,8 +1,14 @@
-import { sql, statement } from '../store/sql.ts'
+import { sql, statement } from '../postgres/sql.ts'
 
-/** What time it is in the database, in milliseconds since 1970. */
-export const readClock = statement<{ now_ms: number }>()(
+/**
+ * The time in the database, in milliseconds since 1970, and for how long the session table could not be written to. It takes the same table
+ * lock as a heartbeat, and changes nothing.
+ */
+export const readClock = statement<{ now_ms: number; held_up_ms: number }>()(
   'clock.read',
   () => sql`
-  select (extract(epoch from now()) * 1000)::float8 as now_ms`,
+  with reached as (
+    update holdfast.session set pid = pid where false
+  )
+  select (extract(epoch from now()) * 1000)::float8 as now_ms, (extract(epoch from clock_timestamp() - now()) * 1000)::float8 as held_up_ms`,
 )

@@ -1,27 +1,28 @@
 /**
- * Watches the clock of the database by the monotonic one of this process. Leases are times of that clock: if somebody sets it, as a
- * machine does that learns the right time after its start, all leases seem to have run out, or to last for hours. After that, a session
- * is judged only once it had the time to renew its lease.
+ * Compares the clock of the database with the monotonic clock of this process. Leases are times on the database clock. If someone sets it,
+ * as a machine does that learns the right time after booting, all leases seem to have run out, or to last for hours. After that, a session is
+ * judged only once it has had time to renew its lease. The same holds after a period in which no session could be written to.
  */
 
-/** One look at the clock: what it said, and when it was asked and heard, by the clock of this process. */
+/** One reading: what the database clock said, and when this process asked and got the answer by its own clock. */
 export interface Reading {
   nowMs: number
   askedMs: number
   heardMs: number
 }
 
-/** How far the clock must have been set to be noticed. Machines that keep their time in order never set it that far. */
+/** The smallest change that counts as setting the clock. Machines that synchronize their clocks never step that far. */
 const leastStepMs = 1_000
 
-/** The clock of the database, as far as this process has watched it. */
+/** What this process knows about the clock of the database. */
 export class DatabaseClock {
-  /** How far ahead of ours it is, at least and at most. */
+  /** How far it is ahead of ours, at least and at most. */
   #ahead: { least: number; most: number } | undefined
   #steppedAtMs = Number.NEGATIVE_INFINITY
+  #heldUpUntilMs = Number.NEGATIVE_INFINITY
   #watchedFromMs = Number.POSITIVE_INFINITY
 
-  /** Notes a look. Answers by how much the clock was set since the last one: 0 if it was not. */
+  /** Notes a reading. Returns by how much the clock was set since the last one; 0 if it was not. */
   note({ nowMs, askedMs, heardMs }: Reading): number {
     const ahead = { least: nowMs - heardMs, most: nowMs - askedMs }
     const last = this.#ahead ?? ahead
@@ -33,12 +34,17 @@ export class DatabaseClock {
     return isStep ? stepMs : 0
   }
 
-  /** How long it has not been set, as far as we know: forever, if we never saw it. */
-  steadyMs(atMs: number): number {
-    return atMs - this.#steppedAtMs
+  /** Notes that no session could renew its lease until then, although the clock kept running. */
+  noteHeldUp(atMs: number): void {
+    this.#heldUpUntilMs = atMs
   }
 
-  /** How long we have seen that it was not set. */
+  /** For how long sessions have been able to renew their leases and the clock was not set, as far as we know; infinite if we never saw otherwise. */
+  steadyMs(atMs: number): number {
+    return atMs - Math.max(this.#steppedAtMs, this.#heldUpUntilMs)
+  }
+
+  /** For how long we have watched the clock and it was not set. */
   watchedMs(atMs: number): number {
     return Math.max(0, atMs - this.#watchedFromMs)
   }

@@ -1,231 +1,75 @@
-import type { Statement } from '../store/sql.ts'
-import type { Runner } from '../store/store.ts'
-import { barrierDuties } from './barrier-duties.ts'
-import { clearCrashes, findUndue, type UndueRow } from './clear.sql.ts'
-import { readClock } from './clock.sql.ts'
-import { DatabaseClock } from './clock.ts'
-import { moveEach } from './move-each.ts'
-import type { OrphanName } from './orphans.ts'
-import { ownedDuties } from './owned-duties.ts'
-import { settleParked } from './parked-duty.ts'
-import { report } from './report.ts'
-import { findAbandoned, findHung, type OrphanRow, quarantineJobs, reviveJobs } from './revive.sql.ts'
-import {
-  closeReturned,
-  type EndedRow,
-  endDeadSessions,
-  endKeyless,
-  forgetRefusals,
-  forgetSessions,
-  returnedSessions,
-  strandedKinds,
-} from './session.sql.ts'
+/**
+ * Which duties there are, in the order in which a sweep runs them.
+ *
+ * - Sessions come first: a session must have ended before its jobs count as abandoned.
+ * - Crashes of workers that came back are cleared before anything is revived, so that they can't quarantine a job.
+ * - Jobs come before barriers: an item that is revived in this sweep must not count as late.
+ * - A fan-out is expired, then stopped, then joined, so that one sweep can do all three.
+ * - What can wait comes last: parked outcomes, reports, and removing old rows.
+ *
+ * Duties that ask other systems or wait for table locks are not part of a sweep. Each runs in a loop of its own beside it, so that the
+ * recovery bound depends on nothing but the database.
+ */
 
-/** An orphan that was moved on, with its class. */
-export type Orphan = OrphanRow & { orphan: OrphanName }
+import { clearReturned } from './duties/clear-returned.ts'
+import { dropLog, type Retention } from './duties/drop-log.ts'
+import { endSessions } from './duties/end-dead-sessions.ts'
+import { endKeylessSessions } from './duties/end-keyless-sessions.ts'
+import { expireFanOuts } from './duties/fan-outs/expire-barriers.ts'
+import { joinDrainedFanOuts } from './duties/fan-outs/join-drained.ts'
+import { recountFanOuts } from './duties/fan-outs/recount.ts'
+import { requeueUnjoinable } from './duties/fan-outs/requeue-waiting.ts'
+import { stopStrays } from './duties/fan-outs/stop-strays.ts'
+import { stopUnstopped } from './duties/fan-outs/stop-unstopped.ts'
+import { forgetSessionsAndRefusals } from './duties/forget-sessions-and-refusals.ts'
+import { layLog } from './duties/lay-log.ts'
+import { type Asking, askOwner } from './duties/owned-barriers/ask-owner.ts'
+import { expireUnowned } from './duties/owned-barriers/expire-unowned.ts'
+import { fireDrained } from './duties/owned-barriers/fire-drained.ts'
+import { forgetOwnedBarriers } from './duties/owned-barriers/forget.ts'
+import { recountOwned } from './duties/owned-barriers/recount.ts'
+import { reportStrangeOwners } from './duties/owned-barriers/report-strange-owners.ts'
+import { reportStranded } from './duties/report-stranded.ts'
+import { reviveAbandoned } from './duties/revive-abandoned.ts'
+import { reviveHung } from './duties/revive-hung.ts'
+import { settleParked } from './duties/settle-parked.ts'
+import type { Duty } from './duty.ts'
 
-/** A barrier that was mended: what was wrong, and what was done. */
-export interface Healed {
-  barrier: string
-  /** The job that it moved, if it moved one. */
-  job?: string
-  orphan: OrphanName
-  message: string
-}
-
-/** An orphan that could not be moved on, and why. */
-export type FailedRow = Pick<OrphanRow, 'id' | 'lost_ms'> & {
-  error: unknown
-  orphan?: OrphanName
-  isBarrier?: true
-}
-
-/** A barrier that was left as it is, and why: nothing failed. */
-export interface Skipped {
-  barrier: string
-  orphan: OrphanName
-  message: string
-  /** Whether somebody ought to look at it all the same. */
-  isError: boolean
-}
-
-/** Something to be told, about no orphan. */
-export interface Note {
-  isError: boolean
-  message: string
-  facts: Record<string, unknown>
-}
-
-/** What one run of a duty did. */
-export interface DutyReport {
-  revived: Orphan[]
-  quarantined: Orphan[]
-  ended: EndedRow[]
-  stranded: { queue: string; kind: string; waiting_ms: number }[]
-  healed: Healed[]
-  /** Rows that could not be moved, each with its reason; they do not stop the others. */
-  failed: FailedRow[]
-  /** Rows that another transaction holds: nothing is wrong with them, and the next sweep tries again. */
-  held: FailedRow[]
-  /** What was looked at and left alone. */
-  skipped: Skipped[]
-  notes: Note[]
-  /** Whether there may be more than one batch holds. */
-  isFull: boolean
-}
-
-/** One thing that the leader does. Small, batched, ordered, and harmless if it runs twice at once. */
-export interface Duty {
-  readonly name: string
-  readonly everyMs: number
-  /** Whether it is done by every process that can, and not by the leader alone: rows decide who deals with what. */
-  readonly isAnyones?: true
-  /** The signal fires when nobody waits for the rest; duties that ask only the database need not mind it. */
-  run(store: Runner, signal?: AbortSignal): Promise<DutyReport>
-}
-
-const batch = 500
-const day = 86_400_000
-
-/** Ends sessions that are dead. The clock that their leases go by is watched, for somebody may set it. */
-function endingSessions(): Duty {
-  const clock = new DatabaseClock()
-  return {
-    name: 'endSessions',
-    everyMs: 0,
-    async run(store) {
-      const askedMs = performance.now()
-      const [read] = await store.run(readClock, {})
-      const heardMs = performance.now()
-      const stepMs = clock.note({ nowMs: (read as { now_ms: number }).now_ms, askedMs, heardMs })
-      const steadiness = { steadyMs: clock.steadyMs(heardMs), watchedMs: clock.watchedMs(heardMs) }
-      const ended = await store.run(endDeadSessions, { limit: batch, ...steadiness })
-      return report({ ended, isFull: ended.length === batch, notes: stepMs === 0 ? [] : [clockWasSet(stepMs)] })
-    },
-  }
-}
-
-const clockWasSet = (stepMs: number): Note => ({
-  isError: true,
-  message: 'the clock of the database was set; workers first have the time to renew their leases',
-  facts: { stepMs: Math.round(stepMs) },
-})
-
-/** A key that is revoked ends its sessions by itself; this is for whoever died in between, and for keys that expire. */
-const endKeylessSessions: Duty = {
-  name: 'endKeyless',
-  everyMs: 1_000,
-  async run(store) {
-    const ended = await store.run(endKeyless, { limit: batch })
-    return report({ ended, isFull: ended.length === batch })
-  },
-}
-
-/** Takes crashes back whose workers were heard of again, before they can cost a job its last life. */
-const clearReturned: Duty = {
-  name: 'clearReturned',
-  everyMs: 0,
-  async run(store) {
-    const sessions = (await store.run(returnedSessions, { limit: 20 })).map(({ id }) => id)
-    if (sessions.length === 0) return report({})
-    const undue = await store.run(findUndue, { sessions, limit: 10 * batch })
-    const { done, failed, held } = await moveEach(
-      store,
-      undue,
-      (runner, crashes: UndueRow[]) => runner.run(clearCrashes, { crashes }),
-      ({ id }) => id,
-    )
-    const closed = undue.length === 0 ? await store.run(closeReturned, { ids: sessions }) : []
-    const notes = done.length > 0 ? [cleared(done.length, sessions)] : []
-    return report({ failed, held, notes, isFull: done.length > 0 || closed.length > 0 })
-  },
-}
-
-const cleared = (jobs: number, sessions: number[]): Note => ({
-  isError: false,
-  message: 'workers came back that had been taken for dead; the crashes of their jobs do not count',
-  facts: { jobs, sessions },
-})
-
-/** Finds orphans and moves them on. A batch of rows that can't be moved is stepped over next time, or it would hide those behind it. */
-function reviving(name: string, find: typeof findAbandoned): Duty {
-  let stepOver = 0
-  return {
-    name,
-    everyMs: 0,
-    async run(store) {
-      const found = await store.run(find, { limit: batch, offset: stepOver })
-      const done = await moveOn(store, found)
-      stepOver = found.length === batch ? stepOver + done.failed.length + done.held.length : 0
-      return done
-    },
-  }
-}
-
-const reportStranded: Duty = {
-  name: 'reportStranded',
-  everyMs: 60_000,
-  run: async (store) => report({ stranded: await store.run(strandedKinds, {}) }),
-}
-
-const forget: Duty = {
-  name: 'forget',
-  everyMs: 60_000,
-  async run(store) {
-    const sessions = await store.run(forgetSessions, { olderThanMs: day, limit: batch })
-    const refusals = await store.run(forgetRefusals, { olderThanMs: 7 * day, limit: batch })
-    return report({ isFull: sessions.length === batch || refusals.length === batch })
-  },
-}
-
-/** All duties of one reaper, in the order in which a sweep runs them: a session must be ended before its jobs are abandoned. */
+/** Makes the duties of one sweep loop. Some of them remember what they saw, so each loop has its own. */
 export const makeDuties = (): readonly Duty[] => [
-  endingSessions(),
+  endSessions(),
   endKeylessSessions,
   clearReturned,
-  reviving('reviveAbandoned', findAbandoned),
-  reviving('reviveHung', findHung),
-  ...barrierDuties,
-  ...ownedDuties,
+  reviveAbandoned(),
+  reviveHung(),
+  ...fanOutDuties(),
+  ...ownedBarrierDuties,
   settleParked,
   reportStranded,
-  forget,
+  forgetSessionsAndRefusals,
 ]
 
-/** The duties, for whoever sweeps once. */
+const fanOutDuties = (): Duty[] => [
+  expireFanOuts(),
+  stopUnstopped,
+  stopStrays,
+  joinDrainedFanOuts(),
+  requeueUnjoinable(),
+  recountFanOuts(),
+]
+
+const ownedBarrierDuties: Duty[] = [fireDrained, expireUnowned, recountOwned, forgetOwnedBarriers]
+
+/** The same duties, for single sweeps. */
 export const duties: readonly Duty[] = makeDuties()
 
-/** Revives what was found, or quarantines what has spent its crash budget. */
-export async function moveOn(store: Runner, found: OrphanRow[]): Promise<DutyReport> {
-  const move = (orphans: OrphanRow[], statement: Statement<{ orphans: OrphanRow[] }, { id: string }>) =>
-    moveEach(
-      store,
-      orphans,
-      (runner, some) => runner.run(statement, { orphans: some }),
-      ({ id }) => id,
-    )
-  const spent = await move(
-    found.filter((row) => row.is_spent),
-    quarantineJobs,
-  )
-  const others = await move(
-    found.filter((row) => !row.is_spent),
-    reviveJobs,
-  )
-  const named = (rows: OrphanRow[]) => rows.map((row) => ({ ...row, orphan: classOf(row) }))
-  return report({
-    revived: named(others.moved),
-    quarantined: named(spent.moved),
-    failed: [...spent.failed, ...others.failed],
-    held: [...spent.held, ...others.held],
-    // only what moved counts: rows that always fail must not keep the sweep spinning
-    isFull: found.length === batch && spent.moved.length + others.moved.length > 0,
-  })
+/** The duties that ask the owners of barriers, beside the sweep. Each owner has its own, so that a slow one delays no other. */
+export function ownerDuties(asking: Asking): Duty[] {
+  const names = Object.keys(asking.owners)
+  return [reportStrangeOwners(asking.store, names), ...names.map((name) => askOwner(asking, name))]
 }
 
-function classOf({ rung, stage }: OrphanRow): OrphanName {
-  if (rung === 'deadline passed') return 'hung-handler'
-  if (rung === 'session row gone') return 'session-row-gone'
-  if (rung === 'itself') return 'claimed-by-ended-session'
-  return stage > 0 ? 'later-stage-dead-session' : 'running-dead-session'
+/** The duties of the event log, beside the sweep: they change tables, and wait for locks. */
+export function logDuties(retention: Retention): Duty[] {
+  return [layLog(retention), dropLog(retention)]
 }

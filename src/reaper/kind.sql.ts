@@ -1,13 +1,13 @@
-import { raw, sql, statement } from '../store/sql.ts'
+import { raw, sql, statement } from '../postgres/sql.ts'
 
-/** The kinds that living sessions serve, each under whose rules it stands; the empty tenant stands for all. */
+/** The kinds that open sessions serve, each with the tenant whose rules apply. An empty tenant means all tenants. */
 const served = raw(`
     select distinct coalesce(session.tenant, '') as tenant, kind.name
     from holdfast.session
     cross join unnest(session.kinds) as kind (name)
     where session.ended_at is null`)
 
-/** Notes that kinds are still served: a worker registers them only when it starts, and may run for years. */
+/** Marks kinds as still served: a worker registers its kinds only when it starts, and may run for years. */
 export const refreshKinds = statement<{ name: string }>()(
   'kind.refresh',
   (p: { olderThanMs: number; limit: number }) => sql`
@@ -28,7 +28,10 @@ export const refreshKinds = statement<{ name: string }>()(
   returning kind.name`,
 )
 
-/** Forgets kinds that nobody has served for long. A job of such a kind is kept, and is claimed when a worker registers the kind again. */
+/**
+ * Removes kinds that no worker has served for long. Their jobs are kept, and are claimed when a worker registers the kind again. A kind with
+ * a retention rule stays at least as long as that rule says, because its finished jobs may still need it.
+ */
 export const forgetKinds = statement<{ name: string }>()(
   'kind.forget',
   (p: { olderThanMs: number; limit: number }) => sql`
@@ -37,6 +40,7 @@ export const forgetKinds = statement<{ name: string }>()(
     select kind.tenant, kind.name
     from holdfast.kind
     where kind.seen_at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
+      and kind.seen_at < now() - coalesce((select max(rule.value::float8) from json_each_text(kind.keep) as rule), 0) * interval '1 ms'
       and (kind.tenant, kind.name) not in (select tenant, name from served)
     order by kind.seen_at
     limit ${p.limit}

@@ -1,36 +1,39 @@
-import { runBatch, type Told } from '../store/batch.ts'
-import type { Runner } from '../store/store.ts'
-import type { FailedRow } from './duties.ts'
+import type { Runner } from '../postgres/store.ts'
+import { runBatch, type Told } from '../transitions/batch.ts'
+import type { FailedRow } from './duty.ts'
 
 /** What became of rows. */
 export interface Tried<Row, Done> {
-  /** What the move answered, and the rows that it moved. */
+  /** What the move returned, and the rows that it moved. */
   done: Done[]
   moved: Row[]
-  /** Those that could not be moved, and why; and those that another transaction holds. */
+  /** Rows that could not be moved, and rows left for later because another transaction holds them or too many others failed. */
   failed: FailedRow[]
   held: FailedRow[]
 }
 
-/** Enough time to find a row that always takes too long among many; whoever holds a row is not waited for. */
+/** Enough time to find one slow row among many. Locked rows are not waited for. */
 const usualBounds = { answerMs: 2_000, patienceMs: 24_000 }
+/** How many bad rows are isolated in one run: the other duties wait meanwhile. */
+const mostRefused = 500
 
 /**
- * Moves rows in batches that one bad row does not spoil and one locked row does not hold up: it is left for the next sweep. `jobOf` names the
- * live job that a row is about, if it is about one.
+ * Moves rows in batches that a bad row does not spoil and a locked row does not delay: it is left for the next sweep. `leaseOf` returns the
+ * lease that a row is about, if it is about one.
  */
 export async function moveEach<Row extends { id: string; lost_ms: number }, Done extends { id: string }>(
   store: Runner,
   rows: readonly Row[],
   move: (runner: Runner, rows: Row[]) => Promise<Done[]>,
-  jobOf?: (row: Row) => string,
+  leaseOf?: (row: Row) => number,
   bounds = usualBounds,
 ): Promise<Tried<Row, Done>> {
   const told = await runBatch(store, {
     items: rows,
     isWary: true,
+    mostRefused,
     ...bounds,
-    ...(jobOf && { jobOf }),
+    ...(leaseOf && { leaseOf, jobOf: ({ id }: Row) => id }),
     async run(runner, some) {
       const byId = new Map((await move(runner, some)).map((row) => [row.id, row]))
       return some.map(({ id }) => byId.get(id))

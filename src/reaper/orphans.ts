@@ -1,75 +1,76 @@
+import { ownedOrphans } from './barrier-orphans.ts'
 import { logOrphans } from './log-orphans.ts'
-import { ownedOrphans } from './owned-orphans.ts'
 import { webhookOrphans } from './webhook-orphans.ts'
 
 /**
- * The catalogue of orphans: every way in which a job can come to a stand, declared once. The docs table and
- * the names in metrics and logs derive from it. A class with a duty is found and revived by the leader; the others move by themselves, and the entry says how.
+ * The catalogue of orphans: every way a job can stall, declared once. The docs table and the names in metrics and logs derive from it. The
+ * leader finds and revives classes that have a duty; the others recover without one, as their entries describe.
  */
 export interface OrphanClass {
-  /** How it comes about. */
+  /** How it happens. */
   readonly comesAbout: string
   readonly found: string
   readonly revived: string
   /** Which rung of the ladder, or which setting, bounds it. */
   readonly bound: string
   readonly duty: string | null
-  /** The test that makes it by a real crash. */
+  /** The test that produces it with a real crash. */
   readonly test: string
 }
 
-/** Every class of orphan, by name. */
+/** Every orphan class, by name. */
 export const orphans = {
   'submitted-unannounced': {
-    comesAbout: 'The submit commits, but its wake-up is lost, or its sender dies before anybody hears of it.',
-    found: 'Every idle worker polls its lanes; a queued row needs no announcement.',
+    comesAbout:
+      'The submit commits, but its wake-up is lost, or the submitting process dies before anyone is notified.',
+    found: 'Every idle worker polls its lanes; a queued row needs no wake-up.',
     revived: 'The next poll claims it.',
     bound: 'pollMs',
     duty: null,
     test: 'a job whose wake-up was lost is claimed by the next poll',
   },
   'retry-timer-died': {
-    comesAbout: 'The worker that scheduled a retry dies before the backoff is over.',
-    found: 'The backoff is a column (run_at), not a timer; the poll of any worker finds it due.',
+    comesAbout: 'The worker that scheduled a retry dies before the backoff ends.',
+    found: 'The backoff is a column (run_at), not a timer; any worker that polls finds the job due.',
     revived: 'The first poll after run_at claims it.',
     bound: 'run_at + pollMs',
     duty: null,
     test: 'a retry survives the death of the worker that scheduled it',
   },
   'next-stage-not-started': {
-    comesAbout: 'A stage is committed and advanced, and its worker dies before anybody starts the next one.',
-    found: 'The row is queued at its next stage; polls find it.',
+    comesAbout: 'A stage commits, and its worker dies before the next stage starts.',
+    found: 'The row is queued at its next stage, and polls find it.',
     revived: 'The next poll claims it; the committed output stays.',
     bound: 'pollMs',
     duty: null,
     test: 'a job advanced by a worker that died goes on with its next stage',
   },
   'running-dead-session': {
-    comesAbout: 'kill -9, crash, out of memory, reboot, network cut or freeze of the process that runs it.',
-    found: 'Its session has ended: seen by the supervisor, by its lost lock, or by its lease.',
-    revived: 'Back to its queue, crashes + 1; at its crash budget it is quarantined.',
+    comesAbout: 'kill -9, crash, out of memory, reboot, network partition or freeze of the worker process.',
+    found: 'Its session has ended: the supervisor saw it exit, its lock is gone, or its lease ran out.',
+    revived: 'The job returns to its queue with crashes + 1; at its crash budget it is quarantined.',
     bound: 'rung 1, 2 or 3',
     duty: 'reviveAbandoned',
     test: 'the jobs of a worker killed with -9 run again within the bound',
   },
   'later-stage-dead-session': {
-    comesAbout: 'As above, while a later stage runs.',
+    comesAbout: 'As above, during a later stage.',
     found: 'As above.',
-    revived: 'Back to its queue at the same stage; earlier outputs are kept.',
+    revived: 'The job returns to its queue at the same stage; earlier outputs are kept.',
     bound: 'rung 1, 2 or 3',
     duty: 'reviveAbandoned',
     test: 'a worker killed in the second stage costs only the second stage',
   },
   'session-row-gone': {
-    comesAbout: 'Somebody removed a session row by hand, or restored half a backup.',
+    comesAbout: 'Someone deleted a session row by hand, or restored a partial backup.',
     found: 'A running row whose session does not exist.',
-    revived: 'As if the session had ended.',
+    revived: 'Same as for a session that has ended.',
     bound: 'sweepMs',
     duty: 'reviveAbandoned',
     test: 'a running job whose session row is gone is revived',
   },
   'claimed-by-ended-session': {
-    comesAbout: 'A claim commits at the very moment at which its session is ended.',
+    comesAbout: 'A claim commits at the moment its session is ended.',
     found: 'A running row whose session has ended.',
     revived: 'As above.',
     bound: 'sweepMs',
@@ -77,155 +78,156 @@ export const orphans = {
     test: 'a claim that commits after its session was ended is taken back',
   },
   'hung-handler': {
-    comesAbout: 'A handler blocks or waits for ever although its process lives and beats.',
-    found: 'Its deadline (time-out, hold and grace) has passed by the clock of the database.',
+    comesAbout: 'A handler blocks or waits forever while its process is alive and sends heartbeats.',
+    found: 'Its deadline (timeout, hold and grace) has passed by the database clock.',
     revived: 'As above; its late outcome is refused.',
     bound: 'rung 4',
     duty: 'reviveHung',
     test: 'a handler that blocks its process past its deadline loses the job',
   },
   'finish-failed-worker-lives': {
-    comesAbout: 'The settle fails (broken connection, restarted server) while the worker lives on.',
-    found:
-      'The worker itself: a settle is tried again until it is answered or the lease is lost. Behind it, the deadline.',
-    revived: 'The same outcome is written again; a commit whose answer was lost is recognised by its event.',
-    bound: 'reconnection; at the latest rung 4',
+    comesAbout: 'The settle fails (broken connection, server restart) while the worker stays alive.',
+    found: 'The worker retries the settle until it gets an answer or loses the lease. The deadline is the fallback.',
+    revived: 'The worker writes the same outcome again; it recognizes a commit whose answer was lost by its event.',
+    bound: 'reconnection; rung 4 at the latest',
     duty: 'reviveHung',
-    test: 'a settle whose connection breaks is tried again until it is answered',
+    test: 'a settle whose connection breaks is retried until it is answered',
   },
   'outcome-refused': {
-    comesAbout:
-      'The database refuses every ending of a job: a trigger or a constraint of somebody else speaks against it.',
-    found: 'The worker: first the outcome is refused, then the failure that tells of it.',
+    comesAbout: 'The database rejects every outcome of a job, for example because of a custom trigger or constraint.',
+    found: 'The worker sees the database reject the outcome, and then the failure that reports it.',
     revived:
-      'The job waits with its outcome and is not run again; the outcome is tried again, each time after twice as long.',
+      'The job is parked with its outcome and does not run again; writing the outcome is retried with exponential backoff.',
     bound: 'at most 10 min after the database accepts it',
     duty: 'settleParked',
-    test: 'a job whose every ending is refused waits with its outcome, is not run again, and ends when the database lets it',
+    test: 'a job whose every outcome is rejected is parked, does not run again, and ends when the database accepts its outcome',
   },
   'cancelled-still-executing': {
     comesAbout: 'A running job is cancelled, and the wake-up to its worker is lost.',
-    found: 'Every worker asks each heartbeat which of its attempts are still its own.',
-    revived: "The handler's signal fires; whatever it returns is refused.",
+    found: 'With each heartbeat, every worker checks which attempts it still owns.',
+    revived: "The handler's abort signal fires; its return value is discarded.",
     bound: 'heartbeatMs',
     duty: null,
     test: 'a cancelled job stops executing although its wake-up was lost',
   },
   'handler-ignores-signal': {
-    comesAbout: 'A handler is told to end (its job was cancelled or given away, or its time is over) and does not.',
-    found: 'The worker looks at its clock: the handler has not returned within the grace.',
+    comesAbout: 'A handler ignores its abort signal after its job was cancelled or reassigned, or its timeout passed.',
+    found: 'By the worker clock, the handler has not returned within the grace period.',
     revived:
-      'Its place is freed, and it is shown until it returns; at `maxUnresponsive` of them the worker drains and its process is replaced.',
+      'Its slot is freed, and it is reported until it returns; at `maxUnresponsive` such handlers the worker drains and its process is replaced.',
     bound: 'timeoutGraceMs',
     duty: null,
     test: 'a worker whose handlers ignore a cancel claims again after the grace, and shows them until they return',
   },
   'fan-out-unsealed': {
-    comesAbout: 'The producer of a fan-out dies half-way.',
+    comesAbout: 'The producer of a fan-out dies partway through.',
     found: 'Its job is running under a dead session.',
-    revived: 'Revived as any job; the second run adds only the items that are missing, and seals once.',
+    revived: 'The job is revived like any other; the second run adds only the missing items, and seals once.',
     bound: 'rung 1, 2 or 3',
     duty: 'reviveAbandoned',
-    test: 'a producer that died half-way adds no item twice and seals once',
+    test: 'a producer that died partway through adds no item twice and seals once',
   },
   'drained-not-joined': {
-    comesAbout: 'The last item has ended, and the continuation never fired.',
-    found: 'An armed barrier without a live item.',
-    revived: 'The continuation is fired.',
+    comesAbout: 'The last item has ended, but the continuation never fired.',
+    found: 'An armed barrier without live items.',
+    revived: 'The leader fires the continuation.',
     bound: 'sweepMs',
     duty: 'joinDrained',
     test: 'a drained barrier whose join never fired is joined',
   },
   'items-lost': {
     comesAbout: 'Items were deleted under an open barrier.',
-    found: 'No live item is left, and the ledger holds fewer than the total.',
-    revived: 'The missing ones count as failed, and the join fires.',
+    found: 'No live item is left, and the ledger has fewer items than the total.',
+    revived: 'The missing items count as failed, and the join fires.',
     bound: 'sweepMs',
     duty: 'joinDrained',
     test: 'items deleted under an open barrier count as failed',
   },
   'negative-count': {
-    comesAbout: 'A counter was changed by hand, or by a restored backup.',
-    found: 'A counter below zero, when the barrier is drained or quiet.',
-    revived: 'Counted anew by the ledger.',
+    comesAbout: 'Someone changed a counter by hand, or restored a backup.',
+    found: 'A counter is below zero on a drained or quiet barrier.',
+    revived: 'The counters are recounted from the ledger.',
     bound: '10 s',
     duty: 'recount',
-    test: 'a negative counter is counted anew',
+    test: 'a negative counter is recounted',
   },
   'counter-drift': {
     comesAbout: 'The counters of a barrier disagree with its items.',
-    found:
-      'A barrier that is quiet, or that has counted all its items although one is live, is compared with its ledger.',
-    revived: 'Counted anew by the ledger. It joins nothing and stops nothing meanwhile: the ledger decides both.',
-    bound: '10 s after it fell quiet',
+    found: 'A quiet barrier, or one that counted all items while one is still live, is compared with its ledger.',
+    revived:
+      'The counters are recounted from the ledger. Until then the barrier neither joins nor stops, because the ledger decides both.',
+    bound: '10 s after it goes quiet',
     duty: 'recount',
-    test: 'counters that drifted are counted anew by the ledger',
+    test: 'counters that drifted are recounted from the ledger',
   },
   'barrier-expired': {
     comesAbout: 'A fan-out takes longer than its expiry.',
     found: 'The expiry is a column.',
     revived:
-      'Work that is merely slow is cancelled; work whose workers died is revived first and gets the same time again.',
-    bound: 'its expiry + sweepMs; if a worker of it is not heard of after the expiry, when the ladder has decided',
+      'Slow items are cancelled. If workers died, their items are revived first, and the expiry is extended by the same time.',
+    bound:
+      'its expiry + sweepMs; if one of its workers sends no heartbeat after the expiry, once the ladder has decided',
     duty: 'expireBarriers',
     test: 'a fan-out past its expiry is stopped',
   },
   'stop-unfinished': {
-    comesAbout: 'One item too many failed, and the worker that saw it died before it cancelled the rest.',
+    comesAbout: 'More items failed than allowed, and the worker that noticed died before it cancelled the rest.',
     found: 'A stopped barrier with live items.',
-    revived: 'The rest is cancelled, and the join fires.',
+    revived: 'The remaining items are cancelled, and the join fires.',
     bound: 'sweepMs',
     duty: 'stopUnstopped',
     test: 'a stop that was interrupted is finished',
   },
   'fan-out-abandoned': {
-    comesAbout: 'A job ends (failed, quarantined) while items of an unsealed fan-out still live.',
+    comesAbout: 'A job ends (failed, quarantined) while items of its unsealed fan-out are still live.',
     found: 'An open barrier whose job is not live.',
-    revived: 'Its items are cancelled, and it is closed.',
+    revived: 'Its items are cancelled, and the barrier is closed.',
     bound: 'sweepMs',
     duty: 'stopUnstopped',
     test: 'the items of a parent that failed while fanning out are cancelled',
   },
   'item-without-barrier': {
-    comesAbout: 'Items outlive their barrier: it was removed by hand, or their parent was redone from the start.',
-    found: 'Live items that name a barrier which does not exist.',
+    comesAbout: 'Items outlive their barrier: someone deleted it by hand, or their parent was redone from the start.',
+    found: 'Live items that reference a missing barrier.',
     revived: 'They are cancelled; nothing fires.',
     bound: 'sweepMs',
     duty: 'stopStrays',
     test: 'the items of a barrier that is gone are cancelled, and nothing fires',
   },
   'waiting-without-barrier': {
-    comesAbout: 'A barrier row was removed by hand, or its join was recorded and never reached the job.',
+    comesAbout: 'Someone deleted a barrier row by hand, or its join was recorded but never reached the job.',
     found: 'A waiting job without an armed barrier of its stage.',
-    revived: 'Back to its queue: a joined barrier is joined, a missing one is opened anew.',
+    revived: 'The job returns to its queue: it resumes from a joined barrier, and reopens a missing one.',
     bound: 'sweepMs',
     duty: 'requeueWaiting',
-    test: 'a waiting job that no barrier will join goes on',
+    test: 'a waiting job that no barrier will join continues',
   },
   ...logOrphans,
   ...ownedOrphans,
   ...webhookOrphans,
   'leader-hangs': {
     comesAbout:
-      'The leader freezes, loses its network or dies in the middle of a sweep; or another transaction keeps its row locked.',
-    found: 'Its lease runs out; candidates ask every leaderRenewMs.',
+      'The leader freezes, loses its network or dies in the middle of a sweep, or another transaction holds a lock on its row.',
+    found: 'Its lease runs out; candidates try to acquire it every leaderRenewMs.',
     revived:
-      'Another process leads in a new term; the old one is refused. While the row is locked, every candidate sweeps.',
+      'Another process becomes leader in a new term, and writes of the old one are refused. While the row is locked, every candidate sweeps.',
     bound: 'leaderLeaseMs + leaderRenewMs',
     duty: null,
     test: 'a frozen leader is replaced, and refused when it wakes',
   },
   'unknown-kind': {
-    comesAbout: 'Jobs are submitted for a kind that no living worker knows, or all that knew it were removed.',
-    found: 'Lanes with due jobs that no living session serves.',
-    revived: 'Never discarded: reported each minute, and claimed as soon as a worker knows the kind.',
+    comesAbout:
+      'Jobs are submitted for a kind that no running worker handles, or all workers that handled it were removed.',
+    found: 'Lanes with due jobs that no live session serves.',
+    revived:
+      'The jobs are never discarded: they are reported every minute, and claimed as soon as a worker handles the kind.',
     bound: 'until a worker with this kind starts',
     duty: 'reportStranded',
     test: 'a job of an unknown kind is left alone and reported',
   },
 } as const satisfies Record<string, OrphanClass>
 
-/** The name of a class of orphans. */
+/** The name of an orphan class. */
 export type OrphanName = keyof typeof orphans
 
 /** The catalogue as a Markdown table, for the docs. */
@@ -235,7 +237,7 @@ export function orphanTable(): string {
       `| \`${name}\` | ${comesAbout} | ${found} | ${revived} | ${bound} | ${test} |`,
   )
   return [
-    '| class | how it comes about | how it is found | how it moves again | bound | test |',
+    '| class | how it happens | how it is detected | how it recovers | bound | test |',
     '|---|---|---|---|---|---|',
     ...rows,
   ].join('\n')

@@ -1,204 +1,174 @@
-import { ending, wakeIfJoined } from '../store/ending.sql.ts'
-import { holders } from '../store/holders.sql.ts'
-import { ofKind } from '../store/kind.sql.ts'
-import { snapshotting } from '../store/snapshot.sql.ts'
-import { eventOf, legal, raw, type Sql, sql, statement, target } from '../store/sql.ts'
-import { wakeIdle } from '../store/wake.sql.ts'
+import type { HeldFence, JobId } from '../job/id.ts'
+import { eventOf, raw, type Sql, sql, statement, target } from '../postgres/sql.ts'
+import { deadlineOf, heldPlace, requeueing, takingOutOnly } from '../transitions/leases.sql.ts'
+import { snapshotting } from '../transitions/snapshot.sql.ts'
+import { wakeIdle } from '../transitions/wake.sql.ts'
 
-/** An attempt that nobody will move on. */
+/** An attempt that nothing will move without help. */
 export interface OrphanRow {
   id: string
   attempt: number
   kind: string
   session_id: number
   stage: number
-  /** What gave it away: a rung of the recovery ladder. */
+  /** The lease that holds it, and its slot there. */
+  lease_id: number
+  slot: number
+  size: number
+  /** How it was detected: a rung of the recovery ladder. */
   rung: string
-  /** How long ago its worker gave the last sign, or should have. */
+  /** How long ago its worker showed the last sign of life, or should have settled it. */
   lost_ms: number
   is_spent: boolean
 }
 
-/** How many orphans to find, and how many to step over. */
+/** How many orphans to find. */
 interface Batch {
   limit: number
-  offset?: number
 }
 
-/** Whose session has ended, or whose row is gone. The same words select and re-check. */
+/** Whether its session has ended or has no row. The same condition selects and re-checks. */
 const isAbandoned = raw(
-  `not exists (select from holdfast.session where session.id = job.session_id and session.ended_at is null)`,
+  `not exists (select from holdfast.session where session.id = lease.session_id and session.ended_at is null)`,
 )
-/** Whose time is up, although its worker may live. */
-const isHung = raw('job.deadline_at < now()')
-/** Whose worker was heard of after its session had been ended: nobody crashed. */
+/** Whether its deadline has passed, although its worker may be alive. */
+const isHung = sql`${deadlineOf('lease')} < now()`
+/** Whether its worker was heard from after its session had been ended: it did not crash. */
 const cameBackOf = (row: string) =>
   raw(`exists (select from holdfast.session where session.id = ${row}.session_id and session.came_back_at is not null)`)
-/** Whose loss was nobody's crash: its worker came back, or somebody revoked its key. */
+/** Whether its loss was no crash: its worker came back, or the worker's API key was revoked. */
 const isInnocent = sql`(${cameBackOf('job')} or exists (
         select from holdfast.session where session.id = job.session_id and session.ended_by = 'key revoked'
       ))`
-/** How the process of a session ended, if its supervisor saw it. */
-const exitOf = (row: string) => raw(`(select session.exit from holdfast.session where session.id = ${row}.session_id)`)
-/** Whose next loss of a worker is one too many. */
-const isSpent = sql`(job.crashes + 1 >= job.crash_budget and not ${isInnocent})`
-/** A worker that merely fell silent may come back. Until two leases after its last sign, its jobs on their last lives are not given up. */
+/** How the process of its session exited, if its supervisor saw it. */
+export const exitOf = (row: string) =>
+  raw(`(select session.exit from holdfast.session where session.id = ${row}.session_id)`)
+/** Whether losing one more worker spends its crash budget. */
+export const isSpent = sql`(job.crashes + 1 >= job.crash_budget and not ${isInnocent})`
+/** Whether a silent worker may still come back. Until two leases after its last heartbeat, no job is quarantined because of it. */
 const mayReturn =
   raw(`(session.ended_by in ('lease ran out', 'lock gone') and session.came_back_at is null and session.exit is null
       and now() < session.lease_until + (session.lease_until - session.heartbeat_at)
       -- or the clock was set back since
       and session.heartbeat_at < now() + interval '2 s')`)
 
-/**
- * Attempts of ended sessions. The recursion hops from one holding session to the next along the index, so its cost is the number
- * of sessions that hold anything, however many jobs are queued or finished.
- */
+/** The columns of an attempt that was found. */
+const found = sql`running.job_id as id, running.attempt, running.kind, running.stage, running.session_id, running.lease_id, running.slot, running.size`
+
+/** The attempts of a lease, each with whether its crash budget is spent. */
+const attemptsOf = (lease: string) => sql`
+    select ${found}, ${isSpent} as is_spent
+    from holdfast.running
+    cross join lateral (
+      select running.session_id, running.crashes, own.crash_budget
+      from holdfast.job as own
+      where own.id = running.job_id
+      limit 1
+    ) as job
+    where running.lease_id = ${raw(lease)}`
+
+/** Attempts of ended sessions. The cost depends on the number of leases and of attempts found, not on how many jobs are queued or finished. */
 export const findAbandoned = statement<OrphanRow>()(
   'orphan.abandoned',
   (p: Batch) => sql`
-  with recursive ${holders},
-  ended as materialized (
-    select holder.session_id, coalesce(session.ended_by, 'session row gone') as rung, session.heartbeat_at,
-      coalesce(${mayReturn}, false) as may_return
-    from holder
-    left join holdfast.session on session.id = holder.session_id
-    where holder.session_id is not null and (session.id is null or session.ended_at is not null)
+  with ended as materialized (
+    select lease.id, coalesce(session.ended_by, 'session row gone') as rung, session.heartbeat_at, coalesce(${mayReturn}, false) as may_return
+    from holdfast.lease
+    left join holdfast.session on session.id = lease.session_id
+    where session.id is null or session.ended_at is not null
+    order by lease.claimed_at, lease.id
   )
-  select job.id, job.attempt, job.kind, job.stage, job.session_id, ended.rung,
-    coalesce(extract(epoch from now() - ended.heartbeat_at) * 1000, 0)::float8 as lost_ms, job.is_spent
+  select job.*, ended.rung, coalesce(extract(epoch from now() - ended.heartbeat_at) * 1000, 0)::float8 as lost_ms
   from ended
-  cross join lateral (
-    select job.id, job.attempt, job.kind, job.stage, job.session_id, ${isSpent} as is_spent
-    from holdfast.live_job as job
-    where job.session_id = ended.session_id and ${legal('revive')} and not (ended.may_return and ${isSpent})
-    limit ${p.limit + (p.offset ?? 0)}
+  cross join lateral (${attemptsOf('ended.id')}
   ) as job
-  limit ${p.limit}
-  offset ${p.offset ?? 0}`,
+  where not (ended.may_return and job.is_spent)
+  limit ${p.limit}`,
 )
 
 /**
- * Gives attempts more time, because nobody knows how much has passed: the database could not be reached, or its clock was set forward. Their
- * workers go by clocks of their own.
- */
-export const extendDeadlines = statement<{ id: string }>()(
-  'attempt.extend',
-  (p: { ms: number }) => sql`
-  update holdfast.live_job
-  set deadline_at = deadline_at + ${p.ms}::float8 * interval '1 ms'
-  where id = any(array(
-    select job.id
-    from holdfast.live_job as job
-    where job.session_id is not null and job.deadline_at is not null
-    for update skip locked
-  ))
-  returning id`,
-)
-
-/**
- * Attempts of living sessions whose deadline has passed: their handlers hang, or their workers forgot them. None if the lease of the lead is
- * over: then the clock may have been set forward, and the next to lead finds out.
+ * Attempts of live sessions whose deadline has passed: their handlers hang, or their workers forgot them. Finds none if the leader's lease
+ * has run out: then the clock may have been set forward, and the next leader finds out.
  */
 export const findHung = statement<OrphanRow>()(
   'orphan.hung',
   (p: Batch) => sql`
-  select job.id, job.attempt, job.kind, job.stage, job.session_id, 'deadline passed' as rung,
-    (extract(epoch from now() - job.deadline_at) * 1000)::float8 as lost_ms, job.is_spent
-  from holdfast.session
-  cross join lateral (
-    select job.id, job.attempt, job.kind, job.stage, job.session_id, job.deadline_at, ${isSpent} as is_spent
-    from holdfast.live_job as job
-    where job.session_id = session.id and ${isHung} and ${legal('revive')}
-    order by job.deadline_at
-    limit ${p.limit + (p.offset ?? 0)}
+  with hung as materialized (
+    select lease.id, ${deadlineOf('lease')} as deadline_at
+    from holdfast.lease
+    join holdfast.session on session.id = lease.session_id and session.ended_at is null
+    where ${isHung} and not exists (select from holdfast.leader where lease_until <= now())
+    order by deadline_at, lease.id
+  )
+  select job.*, 'deadline passed' as rung, (extract(epoch from now() - hung.deadline_at) * 1000)::float8 as lost_ms
+  from hung
+  cross join lateral (${attemptsOf('hung.id')}
   ) as job
-  where session.ended_at is null and not exists (select from holdfast.leader where lease_until <= now())
-  limit ${p.limit}
-  offset ${p.offset ?? 0}`,
+  limit ${p.limit}`,
 )
 
-/** That attempt, if nobody will move it on. */
+/** The attempt of this job, if it is an orphan. */
 export const findOrphan = statement<OrphanRow>()(
   'orphan.one',
   (p: { id: string }) => sql`
-  select job.id, job.attempt, job.kind, job.stage, job.session_id,
+  select ${found}, ${isSpent} as is_spent,
     case when session.id is null then 'session row gone' when session.ended_at is not null then coalesce(session.ended_by, 'ended')
       else 'deadline passed' end as rung,
-    (extract(epoch from now() - case when session.ended_at is null and session.id is not null then job.deadline_at
-      else coalesce(session.heartbeat_at, now()) end) * 1000)::float8 as lost_ms, ${isSpent} as is_spent
-  from holdfast.live_job as job
-  left join holdfast.session on session.id = job.session_id
-  where job.id = ${p.id}::uuid and (${isAbandoned} or ${isHung}) and ${legal('revive')}`,
+    (extract(epoch from now() - case when session.ended_at is null and session.id is not null then running.deadline_at
+      else coalesce(session.heartbeat_at, now()) end) * 1000)::float8 as lost_ms
+  from (select ${p.id}::uuid as id) as wanted
+  cross join lateral ${heldPlace('wanted.id')} as running
+  join holdfast.lease on lease.id = running.lease_id
+  cross join lateral (select running.session_id, running.crashes, own.crash_budget from holdfast.job as own where own.id = wanted.id) as job
+  left join holdfast.session on session.id = running.session_id
+  where ${isAbandoned} or ${isHung}`,
 )
 
-interface Orphans {
+/** Orphans to move. */
+export interface Orphans {
   orphans: OrphanRow[]
 }
 
-const mine = (p: Orphans) => sql`
-    select *
-    from unnest(
-      ${p.orphans.map((orphan) => orphan.id)}::uuid[], ${p.orphans.map((orphan) => orphan.attempt)}::int[],
-      ${p.orphans.map((orphan) => orphan.rung)}::text[], ${p.orphans.map((orphan) => orphan.lost_ms)}::float8[],
-      ${p.orphans.map((orphan) => orphan.session_id)}::bigint[]
-    ) as mine (id, attempt, rung, lost_ms, session_id)`
+const fencesOf = (p: Orphans): HeldFence[] =>
+  p.orphans.map(({ id, attempt, session_id, lease_id, slot, size }) => ({
+    id: id as JobId,
+    attempt,
+    sessionId: session_id,
+    leaseId: lease_id,
+    slot,
+    leaseSize: size,
+  }))
 
-const isOrphan = sql`job.id = mine.id and job.attempt = mine.attempt and (${isAbandoned} or ${isHung})`
+/** Takes orphans out of their leases. Those that another leader has moved meanwhile, or that are no longer orphans, are left alone. */
+export const taking = (p: Orphans, which: Sql) =>
+  takingOutOnly(
+    fencesOf(p),
+    {
+      names: 'rung, lost_ms',
+      lists: sql`${p.orphans.map((orphan) => orphan.rung)}::text[], ${p.orphans.map((orphan) => orphan.lost_ms)}::float8[]`,
+    },
+    { lease: sql`(${isAbandoned} or ${isHung})`, job: which },
+  )
 
-/** Puts orphans back in their queues. What another leader has moved meanwhile, or what is no orphan any more, is left alone. */
+/** Puts orphans back in their queues. */
 export const reviveJobs = statement<{ id: string }>()(
   'job.revive',
   (p: Orphans) => sql`
-  with mine as materialized (${mine(p)}),
-  back as (
-    update holdfast.live_job as job
-    set state = ${target('revive')}, crashes = job.crashes + case when ${isInnocent} then 0 else 1 end, session_id = null,
-      deadline_at = null, run_at = now()
-    from mine
-    where ${isOrphan} and not ${isSpent} and ${legal('revive')}
-    returning job.id, job.kind, job.tenant, job.attempt, job.stage, job.crashes, mine.rung, mine.lost_ms, mine.session_id
+  with ${taking(p, sql`not ${isSpent}`)},
+  counted as materialized (
+    select job.*, job.crashes + case when ${isInnocent} then 0 else 1 end as crashes_then
+    from gone as job
+  ),
+  back as (${requeueing({ source: 'counted', runAt: raw('now()'), crashes: 'crashes_then' })}
   ),
   announced as (
-    insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
-    select ${eventOf('revive')}, ${target('revive')}, id, kind, tenant, session_id, attempt, stage,
-      json_strip_nulls(json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes,
-        'exit', ${exitOf('back')}, 'cameBack', case when ${cameBackOf('back')} then true end))
-    from back
+    insert into holdfast.event_log (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
+    select ${eventOf('revive')}, ${target('revive')}, id, kind, own_tenant, session_id, attempt, stage,
+      json_strip_nulls(json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes_then,
+        'exit', ${exitOf('counted')}, 'cameBack', case when ${cameBackOf('counted')} then true end))
+    from counted
   ),
-  ${snapshotting('revive', 'back')}
+  ${snapshotting('revive', 'counted')}
   select id, ${wakeIdle} as woken
-  from back`,
-)
-
-const spentError: Sql = sql`json_build_object('code', 'quarantined', 'message',
-      format('The job lost %s workers, which is its crash budget (last: %s%s). Fix what kills them, then redo it.', crashes + 1, rung,
-        ', ' || ${exitOf('gone')}))`
-
-/** Whether a row stands at a stage that is optional, as its kind was last registered. An item stands at a stage of its parent, not of its own. */
-const isOptional: Sql = sql`coalesce(not gone.is_part and (${ofKind('stages', 'gone')} -> gone.stage::int ->> 'optional')::boolean, false)`
-
-/**
- * Ends orphans whose crash budget is spent: a job that kills its workers stops doing so. At an optional stage it ends as if that had failed
- * for good: what the earlier stages returned stays a usable result.
- */
-export const quarantineJobs = statement<{ id: string }>()(
-  'job.quarantine',
-  (p: Orphans) => sql`
-  with mine as materialized (${mine(p)}),
-  gone as (
-    delete from holdfast.live_job as job
-    using mine
-    where ${isOrphan} and ${isSpent} and ${legal('quarantine')}
-    returning job.*, mine.rung, mine.lost_ms
-  ),
-  ${ending({
-    move: 'quarantine',
-    state: sql`case when ${isOptional} then ${target('quarantine', 'partial')} else ${target('quarantine', 'failed')} end`,
-    crashes: raw('crashes + 1'),
-    error: spentError,
-    data: sql`json_strip_nulls(json_build_object('rung', rung, 'lostMs', round(lost_ms::numeric), 'crashes', crashes + 1, 'exit', ${exitOf('gone')}, 'error', ${spentError}))`,
-  })},
-  ${snapshotting('quarantine', 'gone')}
-  select id, ${wakeIfJoined} as woken
-  from gone`,
+  from counted`,
 )

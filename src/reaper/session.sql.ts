@@ -1,5 +1,5 @@
-import { sessionLockClass } from '../store/locks.ts'
-import { legal, raw, sql, statement } from '../store/sql.ts'
+import { sessionLockClass, sessionLockOf } from '../postgres/locks.ts'
+import { raw, sql, statement } from '../postgres/sql.ts'
 
 /** A session that was ended because its process is gone. */
 export interface EndedRow {
@@ -10,39 +10,44 @@ export interface EndedRow {
   pid: number
 }
 
-/** A worker whose connection broke tries again within this time. */
+/** A worker whose connection broke reconnects within this time. */
 export const returnMs = 3_000
 
-/** A time that lies so far ahead was noted before somebody set the clock back. */
+/** A time that is further ahead was recorded before someone set the clock back. */
 const ahead = `now() + interval '2 s'`
 /**
- * Since when sessions have been able to renew their leases: the server runs, and somebody has led without a gap. Before that, silence
- * proves nothing.
+ * Since when sessions have been able to renew their leases: the server is up, and there has been a leader without a gap. Before that,
+ * silence proves nothing.
  */
 const steadySince = raw(`(
         select max(since.at)
         from (select pg_postmaster_start_time() union all select steady_since from holdfast.leader) as since (at)
         where since.at < ${ahead}
       )`)
-/** Whether a session that was last heard of before an outage had the time to come back after it. */
+/** How long a session may take to come back after an outage. */
 const timeToReturn = raw(`greatest(session.lost_after, interval '${returnMs} ms')`)
+/** Whether a session has sent a heartbeat since an outage, or has had time to. */
 const hadItsChance = sql`coalesce(session.heartbeat_at >= ${steadySince} or ${steadySince} < now() - ${timeToReturn}, true)`
-/** Whether the clock has told the right time for long enough for a session to renew its lease: so many milliseconds. */
+/** Whether this many milliseconds are enough for a session to renew its lease. */
 const longEnough = (ms: number) => sql`${ms}::float8 > extract(epoch from ${timeToReturn}) * 1000`
+
+/** A statement that waited this long for the session table was locked out, and so were the heartbeats. */
+export const mostHeldUpMs = 1_000
+const isReached = raw(`(select clock_timestamp()) < now() + interval '${mostHeldUpMs} ms'`)
 
 const lastSign = raw(`greatest(0, extract(epoch from now() - heartbeat_at) * 1000)::float8 as lost_ms`)
 
-/** For how long the clock of the database has not been set, as far as we know, and for how long we have seen that. */
+/** How long the database clock has not been set, as far as we know, and how long we have watched it. */
 export interface Steadiness {
   steadyMs: number
   watchedMs: number
 }
 
 /**
- * Ends sessions that are dead for certain: the lease has run out; or the lock is gone from the very server that held it and the last
- * heartbeat is too old for a session that merely reconnects. After an outage of the database, or if its clock was set, everybody first has
- * the time to come back. One that was last heard of in times to come has not been heard of since the clock was set back. After this, their
- * heartbeats are refused.
+ * Ends sessions that are certainly dead: the lease has run out; or the lock is gone from the very server that held it, and the last heartbeat
+ * is too old for a session that is only reconnecting. After a database outage, after its clock was set, or after the session table was locked,
+ * every session first gets time to come back. A session with a heartbeat in the future has sent none since the clock was set back. From then
+ * on, their heartbeats are refused.
  */
 export const endDeadSessions = statement<EndedRow>()(
   'session.end_dead',
@@ -54,7 +59,7 @@ export const endDeadSessions = statement<EndedRow>()(
     select session.id
     from holdfast.session
     where session.ended_at is null and (${p.only ?? null}::bigint is null or session.id = ${p.only ?? null}::bigint)
-      and ${hadItsChance} and ${longEnough(p.steadyMs)}
+      and ${hadItsChance} and ${longEnough(p.steadyMs)} and ${isReached}
       and (
         session.lease_until < now()
         or (session.heartbeat_at > ${raw(ahead)} and ${longEnough(p.watchedMs)})
@@ -64,7 +69,7 @@ export const endDeadSessions = statement<EndedRow>()(
           and not exists (
             select
             from pg_locks
-            where locktype = 'advisory' and classid = ${sessionLockClass}::int and objid = session.id::int::oid and objsubid = 2
+            where locktype = 'advisory' and classid = ${sessionLockClass}::int and objid = ${raw(sessionLockOf('session.id'))}::oid and objsubid = 2
               and database = (select oid from pg_database where datname = current_database())
           )
         )
@@ -76,7 +81,7 @@ export const endDeadSessions = statement<EndedRow>()(
   returning id, ended_by as rung, ${lastSign}, host, pid`,
 )
 
-/** Whether the API key that opened a session was revoked or has expired. Owners that are no keys never are. */
+/** Whether the API key that opened a session was revoked or has expired. Always false for an owner that is not a key. */
 const hasBadKey = raw(`exists (
       select
       from holdfast.api_key
@@ -84,7 +89,7 @@ const hasBadKey = raw(`exists (
         and (api_key.revoked_at is not null or api_key.expires_at <= now())
     )`)
 
-/** Ends sessions of remote workers whose API key is no longer good. */
+/** Ends sessions of remote workers whose API key is no longer valid. */
 export const endKeyless = statement<EndedRow>()(
   'session.end_keyless',
   (p: { limit: number }) => sql`
@@ -101,7 +106,7 @@ export const endKeyless = statement<EndedRow>()(
   returning id, ended_by as rung, ${lastSign}, host, pid`,
 )
 
-/** Sessions whose workers were heard of again, and whose jobs may still count a crash that was none. One that somebody holds is for later. */
+/** Sessions whose workers were heard from again, and whose jobs may still count a crash that did not happen. Locked rows are left for later. */
 export const returnedSessions = statement<{ id: number }>()(
   'session.returned',
   (p: { limit: number }) => sql`
@@ -113,7 +118,7 @@ export const returnedSessions = statement<{ id: number }>()(
   for update skip locked`,
 )
 
-/** Notes that no job counts a crash any more for what these sessions lost. */
+/** Notes that no job counts a crash of these sessions any more. */
 export const closeReturned = statement<{ id: number }>()(
   'session.clear',
   (p: { ids: number[] }) => sql`
@@ -128,7 +133,7 @@ export const closeReturned = statement<{ id: number }>()(
   returning id`,
 )
 
-/** Ends the sessions of a process that its supervisor has seen end, and keeps how it ended, also for those that others have ended meanwhile. */
+/** Ends the sessions of a process whose supervisor saw it exit, and records how it exited, even on sessions that have already ended. */
 export const endChildSessions = statement<EndedRow>()(
   'session.end_child',
   (p: { supervisor: string; pid: number; exit: string | null }) => sql`
@@ -151,7 +156,7 @@ export const endChildSessions = statement<EndedRow>()(
   where was_open`,
 )
 
-/** Forgets sessions that ended long ago and hold nothing. */
+/** Removes sessions that ended long ago and hold nothing. */
 export const forgetSessions = statement<{ id: number }>()(
   'session.forget',
   (p: { olderThanMs: number; limit: number }) => sql`
@@ -160,7 +165,7 @@ export const forgetSessions = statement<{ id: number }>()(
     select session.id
     from holdfast.session
     where session.ended_at < now() - ${p.olderThanMs}::float8 * interval '1 ms'
-      and not exists (select from holdfast.live_job as job where job.session_id = session.id)
+      and not exists (select from holdfast.lease where lease.session_id = session.id)
     order by session.id
     limit ${p.limit}
     for update skip locked
@@ -168,7 +173,7 @@ export const forgetSessions = statement<{ id: number }>()(
   returning id`,
 )
 
-/** Forgets refused writes of long ago. */
+/** Removes old records of refused writes. */
 export const forgetRefusals = statement<{ id: number }>()(
   'refusal.forget',
   (p: { olderThanMs: number; limit: number }) => sql`
@@ -185,21 +190,21 @@ export const forgetRefusals = statement<{ id: number }>()(
 )
 
 /**
- * Kinds that wait in a queue although no living session knows them, with the age of their first due job. Hops along the lane index:
- * its cost is the number of lanes, not of jobs.
+ * Kinds with jobs in a queue that no open session serves, with the age of their first due job. Hops along the lane index, so its cost is the
+ * number of lanes, not of jobs.
  */
 export const strandedKinds = statement<{ queue: string; kind: string; waiting_ms: number }>()(
   'orphan.stranded',
   () => sql`
   with recursive lane (queue, kind) as (
-    (select queue, kind from holdfast.live_job as job where ${legal('claim')} order by queue, kind limit 1)
+    (select queue, kind from holdfast.ready order by queue, kind limit 1)
     union all
     select following.queue, following.kind
     from lane
     cross join lateral (
       select job.queue, job.kind
-      from holdfast.live_job as job
-      where ${legal('claim')} and (job.queue, job.kind) > (lane.queue, lane.kind)
+      from holdfast.ready as job
+      where (job.queue, job.kind) > (lane.queue, lane.kind)
       order by job.queue, job.kind
       limit 1
     ) as following
@@ -214,8 +219,8 @@ export const strandedKinds = statement<{ queue: string; kind: string; waiting_ms
   from lane
   cross join lateral (
     select job.run_at, job.tenant
-    from holdfast.live_job as job
-    where ${legal('claim')} and job.queue = lane.queue and job.kind = lane.kind
+    from holdfast.ready as job
+    where job.queue = lane.queue and job.kind = lane.kind
     order by job.queue, job.kind, job.priority, job.run_at
     limit 1
   ) as first

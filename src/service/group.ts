@@ -1,16 +1,16 @@
-/** Collects what many callers want to write and writes it together. */
+/** Collects what many callers want to write, and writes it together. */
 export interface Group<Item, Answer> {
-  /** Adds an item; resolves with its answer once the group that it travels in is written. */
+  /** Adds an item; resolves with its answer once its batch is written. */
   add(item: Item): Promise<Answer>
   /** The same without a promise. */
   put(item: Item, resolve: (answer: Answer) => void, reject: (error: unknown) => void): void
-  /** Resolves when nothing is waiting or under way. */
+  /** Resolves when no item is waiting or being written. */
   idle(): Promise<void>
-  /** How many items are waiting or under way. */
+  /** How many items are waiting or being written. */
   readonly size: number
 }
 
-/** An answer that comes later than those of the others: nobody waits for it but whoever asked. */
+/** An answer that arrives after those of the rest of its batch: only the caller who asked for it waits. */
 export class Late<Answer> {
   readonly answer: Promise<Answer>
 
@@ -19,23 +19,44 @@ export class Late<Answer> {
   }
 }
 
-/** The most bytes in one write: more might not fit into a text, nor into the time for an answer. */
+/** The maximum number of bytes in one write: more might not fit into a string, or take too long. */
 export const mostWeight = 16 * 1024 * 1024
 
-/** How many of these items, from there on, travel together: at least one, at most so many, and not more than one write can carry. */
+/** How many items, counted from `from`, make one batch: at least one, at most `most`, and no heavier than `heaviest`. */
 export function sizeOfBatch<Item>(
   items: readonly Item[],
   from: number,
   most: number,
   weightOf: (item: Item) => number,
+  heaviest = mostWeight,
 ): number {
   const last = Math.min(items.length, from + most)
   let weight = 0
   for (let index = from; index < last; index++) {
     weight += weightOf(items[index] as Item)
-    if (index > from && weight > mostWeight) return index - from
+    if (index > from && weight > heaviest) return index - from
   }
   return last - from
+}
+
+/** How a group writes. */
+export interface GroupOptions<Item, Answer> {
+  /** The maximum number of items in one batch. */
+  most: number
+  /** How many batches may be written at the same time. */
+  lanes: number
+  /** The approximate size of an item in bytes, to limit the size of a batch. */
+  weightOf?: (item: Item) => number
+  /** Writes a batch and returns one answer per item, in the same order. */
+  write: (items: Item[]) => Promise<(Answer | Late<Answer>)[]>
+}
+
+/**
+ * Makes a group. A single item is written at the end of the current turn of the event loop: it waits for no other. While all `lanes` are
+ * busy, new items collect, and are written together as soon as a lane is free. So batches grow with the load, and no timer is needed.
+ */
+export function group<Item, Answer>(options: GroupOptions<Item, Answer>): Group<Item, Answer> {
+  return new WriteGroup(options)
 }
 
 interface Waiting<Item, Answer> {
@@ -44,102 +65,96 @@ interface Waiting<Item, Answer> {
   reject: (error: unknown) => void
 }
 
-/**
- * Makes a group. A lone item leaves at the end of the current turn of the event loop: it waits for nobody. While `lanes`
- * writes are under way, newcomers gather and leave together as soon as one comes back, so batches grow with the load
- * and no timer is needed.
- */
-export function group<Item, Answer>(options: {
-  most: number
-  lanes: number
-  /** How many bytes an item is, more or less: those that are too heavy together do not travel together. */
-  weightOf?: (item: Item) => number
-  write: (items: Item[]) => Promise<(Answer | Late<Answer>)[]>
-}): Group<Item, Answer> {
-  const waiting: Waiting<Item, Answer>[] = []
-  let underWay = 0
-  let lateCount = 0
-  let itemsUnderWay = 0
-  let isScheduled = false
-  let idlers: (() => void)[] = []
+class WriteGroup<Item, Answer> implements Group<Item, Answer> {
+  readonly #options: GroupOptions<Item, Answer>
+  readonly #weightOf: (waiting: Waiting<Item, Answer>) => number
+  readonly #waiting: Waiting<Item, Answer>[] = []
+  #batches = 0
+  #itemsInBatches = 0
+  #lateAnswers = 0
+  #isScheduled = false
+  #idlers: (() => void)[] = []
 
-  function schedule(): void {
-    if (isScheduled || underWay >= options.lanes) return
-    isScheduled = true
-    setImmediate(leave)
+  constructor(options: GroupOptions<Item, Answer>) {
+    this.#options = options
+    this.#weightOf = ({ item }) => options.weightOf?.(item) ?? 0
   }
 
-  function leave(): void {
-    isScheduled = false
-    while (waiting.length > 0 && underWay < options.lanes) {
-      const batch = waiting.splice(
-        0,
-        sizeOfBatch(waiting, 0, options.most, ({ item }) => options.weightOf?.(item) ?? 0),
-      )
-      underWay += 1
-      itemsUnderWay += batch.length
-      void carry(batch)
+  get size(): number {
+    return this.#waiting.length + this.#itemsInBatches + this.#lateAnswers
+  }
+
+  add(item: Item): Promise<Answer> {
+    return new Promise((resolve, reject) => this.put(item, resolve, reject))
+  }
+
+  put(item: Item, resolve: (answer: Answer) => void, reject: (error: unknown) => void): void {
+    this.#waiting.push({ item, resolve, reject })
+    this.#schedule()
+  }
+
+  idle(): Promise<void> {
+    return this.#isIdle() ? Promise.resolve() : new Promise((resolve) => this.#idlers.push(resolve))
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#batches >= this.#options.lanes) return
+    this.#isScheduled = true
+    setImmediate(() => this.#writeWaiting())
+  }
+
+  #writeWaiting(): void {
+    this.#isScheduled = false
+    while (this.#waiting.length > 0 && this.#batches < this.#options.lanes) {
+      const size = sizeOfBatch(this.#waiting, 0, this.#options.most, this.#weightOf)
+      void this.#write(this.#waiting.splice(0, size))
     }
   }
 
-  async function carry(batch: Waiting<Item, Answer>[]): Promise<void> {
-    const tell = await options.write(batch.map(({ item }) => item)).then(
-      (answers) => (one: Waiting<Item, Answer>, index: number) => tellOne(one, answers[index] as Answer | Late<Answer>),
-      (error) => (one: Waiting<Item, Answer>) => one.reject(error),
+  async #write(batch: Waiting<Item, Answer>[]): Promise<void> {
+    this.#batches += 1
+    this.#itemsInBatches += batch.length
+    try {
+      const answers = await this.#options.write(batch.map(({ item }) => item))
+      for (const [index, one] of batch.entries()) this.#answer(one, answers[index] as Answer | Late<Answer>)
+    } catch (error) {
+      for (const { reject } of batch) call(reject, error)
+    }
+    this.#batches -= 1
+    this.#itemsInBatches -= batch.length
+    if (this.#waiting.length > 0) this.#schedule()
+    else this.#resolveIdlers()
+  }
+
+  #answer(one: Waiting<Item, Answer>, answer: Answer | Late<Answer>): void {
+    if (answer instanceof Late) void this.#answerLate(one, answer)
+    else call(one.resolve, answer)
+  }
+
+  async #answerLate({ resolve, reject }: Waiting<Item, Answer>, late: Late<Answer>): Promise<void> {
+    this.#lateAnswers += 1
+    await late.answer.then(
+      (answer) => call(resolve, answer),
+      (error) => call(reject, error),
     )
-    for (const [index, one] of batch.entries()) guarded(() => tell(one, index))
-    underWay -= 1
-    itemsUnderWay -= batch.length
-    if (waiting.length > 0) return schedule()
-    tellIdle()
+    this.#lateAnswers -= 1
+    this.#resolveIdlers()
   }
 
-  function tellOne(one: Waiting<Item, Answer>, answer: Answer | Late<Answer>): void {
-    if (answer instanceof Late) void tellLate(one, answer)
-    else one.resolve(answer)
+  #isIdle(): boolean {
+    return this.#waiting.length + this.#batches + this.#lateAnswers === 0
   }
 
-  async function tellLate(one: Waiting<Item, Answer>, late: Late<Answer>): Promise<void> {
-    lateCount += 1
-    const tell = await late.answer.then(
-      (answer) => () => one.resolve(answer),
-      (error) => () => one.reject(error),
-    )
-    guarded(tell)
-    lateCount -= 1
-    tellIdle()
-  }
-
-  function isIdle(): boolean {
-    return waiting.length + underWay + lateCount === 0
-  }
-
-  function tellIdle(): void {
-    if (!isIdle()) return
-    const free = idlers
-    idlers = []
-    for (const resolve of free) resolve()
-  }
-
-  function put(item: Item, resolve: (answer: Answer) => void, reject: (error: unknown) => void): void {
-    waiting.push({ item, resolve, reject })
-    schedule()
-  }
-
-  return {
-    put,
-    add: (item) => new Promise((resolve, reject) => put(item, resolve, reject)),
-    idle: () => (isIdle() ? Promise.resolve() : new Promise((resolve) => idlers.push(resolve))),
-    get size() {
-      return waiting.length + itemsUnderWay + lateCount
-    },
+  #resolveIdlers(): void {
+    if (!this.#isIdle()) return
+    for (const resolve of this.#idlers.splice(0)) resolve()
   }
 }
 
-/** Whoever is told must not keep the others from being told: what it throws is nobody's but its own. */
-function guarded(tell: () => void): void {
+/** Calls a caller back. If it throws, that must not keep the others from their answers, so it is thrown outside of the loop. */
+function call<T>(callback: (value: T) => void, value: T): void {
   try {
-    tell()
+    callback(value)
   } catch (error) {
     queueMicrotask(() => {
       throw error

@@ -1,10 +1,10 @@
-/** Anything that runs: `start` resolves when it is running, `stop` when nothing of it is left. Both may be called twice. */
+/** Anything that runs: `start` resolves once it is running, `stop` once nothing of it is left. Both may be called twice. */
 export interface Service {
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Waits that long, or until the signal fires, whichever is first. Never rejects. */
+/** Waits for this long, or until the signal fires, whichever comes first. Never rejects. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()
@@ -18,94 +18,115 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** Waits for something, but no longer than that. Says whether it came. */
+/** Waits for a promise, but no longer than this. Returns whether it resolved in time; rejects if it does. */
 export async function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
-  const enough = new AbortController()
-  const came = await Promise.race([awaited.then(() => true), pause(ms, enough.signal).then(() => false)])
-  enough.abort()
-  return came
+  const ended = new AbortController()
+  try {
+    return await Promise.race([awaited.then(() => true), pause(ms, ended.signal).then(() => false)])
+  } finally {
+    ended.abort()
+  }
 }
 
-/** A loop that runs `turn` again and again until stopped; `wake` cuts the wait between two turns short. */
+/** A loop that runs `turn` until it is stopped; `wake` cuts the wait between two turns short. */
 export interface Loop extends Service {
   wake(): void
-  /** A sign of life from within a turn that takes long for a good reason. */
+  /** Shows that the loop is alive during a turn that takes long for a good reason. */
   beat(): void
-  /** How long it has given no sign of life; 0 while it rests between two turns. */
+  /** How long the loop has shown no sign of life; 0 while it waits between two turns. */
   quietMs(): number
 }
 
-/**
- * Makes a loop. `turn` says how long to wait before the next one. An error is reported and the loop goes on after
- * `errorPauseMs`: a loop that dies of one bad turn is how jobs get stuck.
- */
-export function loop(options: {
+/** What a loop does. */
+export interface LoopOptions {
+  /** Returns how long to wait before the next turn. */
   turn: (signal: AbortSignal) => Promise<number>
   onError: (error: unknown) => void
+  /** How long to wait after a turn that threw. Default: 500 ms. */
   errorPauseMs?: number
-}): Loop {
-  let stopping: AbortController | undefined
-  let running: Promise<void> | undefined
-  // cuts the nap short; a plain function, because a worker that is woken for a job is in a hurry
-  let wakeUp: (() => void) | undefined
-  let isWoken = false
-  let restsUntilMs = 0
-  let beatAtMs = performance.now()
+}
 
-  /** A report that throws must not end the loop: nobody would be left to run it. */
-  function report(error: unknown): void {
-    try {
-      options.onError(error)
-    } catch {}
+/** Makes a loop. An error is reported and the loop continues: a loop that dies of one bad turn is how jobs get stuck. */
+export function loop(options: LoopOptions): Loop {
+  return new TurnLoop(options)
+}
+
+class TurnLoop implements Loop {
+  readonly #options: LoopOptions
+  #stopping: AbortController | undefined
+  #running: Promise<void> | undefined
+  // a plain function and no signal: a worker that is woken for a job is in a hurry
+  #endWait: (() => void) | undefined
+  #isWoken = false
+  #waitsUntilMs = 0
+  #beatAtMs = performance.now()
+
+  constructor(options: LoopOptions) {
+    this.#options = options
   }
 
-  async function run(signal: AbortSignal): Promise<void> {
+  async start(): Promise<void> {
+    if (this.#running) return
+    this.#stopping = new AbortController()
+    this.#stopping.signal.addEventListener('abort', () => this.#endWait?.())
+    this.#running = this.#run(this.#stopping.signal)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping?.abort()
+    await this.#running
+    this.#running = undefined
+  }
+
+  wake(): void {
+    this.#isWoken = true
+    this.#endWait?.()
+  }
+
+  beat(): void {
+    this.#beatAtMs = performance.now()
+  }
+
+  quietMs(): number {
+    return this.#running ? Math.max(0, performance.now() - Math.max(this.#beatAtMs, this.#waitsUntilMs)) : 0
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      isWoken = false
-      beatAtMs = performance.now()
-      let waitMs: number
-      try {
-        waitMs = await options.turn(signal)
-      } catch (error) {
-        report(error)
-        waitMs = options.errorPauseMs ?? 500
-      }
-      // a wake during the turn must not be lost: what it announces may have come after the turn looked
-      if (isWoken || signal.aborted || waitMs <= 0) continue
-      restsUntilMs = performance.now() + waitMs
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, waitMs)
-        wakeUp = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-      wakeUp = undefined
-      restsUntilMs = 0
+      this.#isWoken = false
+      this.beat()
+      const waitMs = await this.#turn(signal)
+      // a wake-up during the turn must not be lost: what it announces may have come after the turn looked
+      if (!this.#isWoken && !signal.aborted && waitMs > 0) await this.#wait(waitMs)
     }
   }
 
-  return {
-    async start() {
-      if (running) return
-      stopping = new AbortController()
-      stopping.signal.addEventListener('abort', () => wakeUp?.())
-      running = run(stopping.signal)
-    },
-    async stop() {
-      stopping?.abort()
-      await running
-      running = undefined
-    },
-    wake() {
-      isWoken = true
-      wakeUp?.()
-    },
-    beat() {
-      beatAtMs = performance.now()
-    },
-    quietMs() {
-      return running ? Math.max(0, performance.now() - Math.max(beatAtMs, restsUntilMs)) : 0
-    },
+  async #turn(signal: AbortSignal): Promise<number> {
+    try {
+      return await this.#options.turn(signal)
+    } catch (error) {
+      this.#report(error)
+      return this.#options.errorPauseMs ?? 500
+    }
+  }
+
+  /** A report that throws must not end the loop: nothing would start it again. */
+  #report(error: unknown): void {
+    try {
+      this.#options.onError(error)
+    } catch {}
+  }
+
+  async #wait(ms: number): Promise<void> {
+    this.#waitsUntilMs = performance.now() + ms
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      this.#endWait = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.#endWait = undefined
+    this.#waitsUntilMs = 0
   }
 }

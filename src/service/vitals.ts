@@ -1,18 +1,18 @@
-/** One thing that has to turn for its process to be alive: how long it has not, and how long it may. */
+/** A loop that its process depends on: how long it has made no progress, and how long it may. */
 export interface Pulse {
   loop: string
   quietMs: number
   limitMs: number
 }
 
-/** Whatever turns in a process. */
+/** The loops of a process. */
 export interface Vitals {
-  /** Watches something until the answer is called. */
+  /** Watches a loop; call the returned function to stop. */
   watch(loop: string, limitMs: number, quietMs: () => number): () => void
   pulses(): Pulse[]
 }
 
-/** Makes the register of what turns in a process. */
+/** Makes the register of the loops of a process. */
 export function makeVitals(): Vitals {
   const watched = new Set<() => Pulse>()
   return {
@@ -25,7 +25,7 @@ export function makeVitals(): Vitals {
   }
 }
 
-/** Those that have not turned for too long. */
+/** The loops that have made no progress for longer than they may. */
 export function stalledOf(pulses: readonly Pulse[]): Pulse[] {
   return pulses.filter(({ quietMs, limitMs }) => quietMs > limitMs)
 }

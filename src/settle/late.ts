@@ -1,12 +1,12 @@
 /**
- * Outcomes that could not be written yet, although nothing speaks against them: somebody holds their row, or a row they need, or the
- * database takes too long over them. They wait apart, so that nobody waits for them, and are tried again with growing pauses, together,
- * until they are written, refused, or the worker gives up.
+ * Outcomes that could not be written yet, although nothing is wrong with them: a row that they need is locked, or the
+ * database takes too long. They are kept apart, so that other outcomes don't wait for them, and are retried together
+ * with growing pauses, until they are written, refused, or the worker gives up.
  */
+import { isCancelled, isPassing } from '../postgres/connection.ts'
 import { Late } from '../service/group.ts'
 import { pause } from '../service/service.ts'
-import type { Told } from '../store/batch.ts'
-import { isCancelled, isPassing } from '../store/connection.ts'
+import type { Told } from '../transitions/batch.ts'
 import type { Settled, Settlement } from './outcome.ts'
 import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart } from './settle-batch.ts'
 import { moveKeyOf } from './write.ts'
@@ -19,25 +19,25 @@ interface Kept {
   readonly untilMs: number
   error: unknown
   tries: number
-  /** How often the database took all the time there is over it, although it was alone. */
+  /** How often in a row it took longer than a statement may, although it was alone in its batch. */
   slow: number
   dueMs: number
 }
 
 const longestPauseMs = 2_000
 const longestRefusedMs = 30_000
-/** A database that is merely slow gets more time with every try. */
+/** A database that is only slow gets more time with every try. */
 const answerMs = (tries: number) => 1_000 * 4 ** Math.min(3, tries - 1)
-/** From this try on, it has had all the time that a statement may take. */
+/** From this try on, it has had as much time as a statement may take. */
 const fullTries = 3
-/** An outcome that takes longer than that, alone, this often in a row will always do so. */
+/** An outcome that alone takes longer than that this often in a row is given up: it always will. */
 const mostSlow = 2
 /** How many parts of a batch may take too long, one after the other. */
 const mostSlowParts = 12
 
 /**
- * Whether this is to be tried again: it is held, or there is nothing else that could be written. A job that the database lets nobody change
- * stays with its worker, which does not run it again.
+ * Whether to retry this: its row is locked, or nothing else could be written instead. If the database refuses every
+ * change of a job, the job stays with its worker, which doesn't run it again.
  */
 export function isKept({ outcome }: Settlement, told: Told<Settled>): told is Held {
   if (told.is !== 'refused') return told.is === 'held'
@@ -45,7 +45,7 @@ export function isKept({ outcome }: Settlement, told: Told<Settled>): told is He
   return (move === 'park' || move === 'release') && !isPassing(told.error)
 }
 
-/** The outcomes of a settler that wait. */
+/** The outcomes that a settler has to retry. */
 export class LateSettlements {
   readonly #options: SettlerOptions
   readonly #kept = new Set<Kept>()
@@ -59,7 +59,7 @@ export class LateSettlements {
     return this.#kept.size
   }
 
-  /** Keeps a settlement until it can be answered. */
+  /** Keeps a settlement until there is an answer. */
   keep(settlement: Settlement, held: Held): Late<Answer> {
     return new Late(
       new Promise((answer) => {
@@ -87,7 +87,7 @@ export class LateSettlements {
 
   async #tryThese(due: Kept[]): Promise<void> {
     const bySettlement = new Map(due.map((kept) => [kept.settlement, kept]))
-    for (const same of alike(this.#options, [...bySettlement.keys()])) {
+    for (const same of alike([...bySettlement.keys()])) {
       const mine = same.map((settlement) => bySettlement.get(settlement) as Kept)
       const mostMs = answerMs(Math.min(...mine.map(({ tries }) => tries)))
       const bounds = { answerMs: mostMs, patienceMs: mostSlowParts * mostMs }
@@ -102,7 +102,7 @@ export class LateSettlements {
   }
 
   #heldAgain(kept: Kept, told: Held): void {
-    const { givenUp, onTrouble } = this.#options
+    const { givenUp, onError } = this.#options
     const { error } = told
     kept.error = error
     const isSlow = told.is === 'held' && told.isAlone && isCancelled(error)
@@ -112,8 +112,8 @@ export class LateSettlements {
       this.#end(kept, kept.slow === mostSlow ? tooSlow(error) : asError(error))
       return
     }
-    // told at first, and then less and less often
-    if (Number.isInteger(Math.log2(kept.tries))) onTrouble(waiting(kept))
+    // report the first retry, and then fewer and fewer
+    if (Number.isInteger(Math.log2(kept.tries))) onError(waiting(kept))
     kept.dueMs =
       performance.now() + Math.min(told.is === 'held' ? longestPauseMs : longestRefusedMs, 100 * 2 ** kept.tries)
   }
@@ -127,12 +127,12 @@ export class LateSettlements {
 function waiting({ settlement, error }: Kept): Error {
   const { fence, outcome } = settlement
   return new Error(
-    `The outcome (${outcome.move}) of job ${fence.id}, attempt ${fence.attempt}, waits; it is tried again: ${asError(error).message}`,
+    `The outcome (${outcome.move}) of job ${fence.id}, attempt ${fence.attempt}, could not be written yet; retrying: ${asError(error).message}`,
     { cause: error },
   )
 }
 
-/** Not an error that passes: whoever hears it is not to try again. */
+/** Not a passing error: the outcome must not be retried. */
 function tooSlow(error: unknown): Error {
   return new Error(`the database took longer over it than a statement may take: ${asError(error).message}`)
 }

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../errors/errors.ts'
-import type { Fence } from '../job/id.ts'
+import type { HeldFence } from '../job/id.ts'
 
-/** What went wrong, as it is stored and shown. */
+/** An error as it is stored and shown. */
 export interface JobError {
   code: ErrorCode
   message: string
@@ -9,24 +9,22 @@ export interface JobError {
 }
 
 /**
- * How an attempt ended. `hasFlaws`: items of its stage failed within the threshold. `parked`: what the database refused; the job waits with
- * it and is not run again. A fan-out with an error: its producer gave up after some items.
+ * How an attempt ended. `hasFailedItems`: items of its stage failed, within the threshold. `parked`: the outcome that
+ * the database refused; the job keeps it and isn't run again. An error of a fan-out: its producer gave up early.
  */
 export type Outcome =
-  | { move: 'finish'; stageName: string; output: string | null; hasFlaws?: boolean }
-  | { move: 'advance'; stageName: string; output: string | null; hasFlaws?: boolean }
+  | { move: 'finish'; stageName: string; output: string | null; hasFailedItems?: boolean }
+  | { move: 'advance'; stageName: string; output: string | null; hasFailedItems?: boolean }
   | { move: 'fanOut'; error?: JobError }
   | { move: 'retry'; error: JobError; delayMs: number; parked?: Outcome }
   | { move: 'fail'; error: JobError; isOptional: boolean }
   | { move: 'release' }
 
-/** The outcome of one attempt, with the fence that allows to write it. */
+/** The outcome of one attempt, with the fence that permits writing it. */
 export interface Settlement {
-  fence: Fence
+  fence: HeldFence
   outcome: Outcome
-  /** The session that holds the attempt, where one settler writes for several. */
-  sessionId?: number
 }
 
-/** What a settle answers. `lease_lost`: another worker owns the job, or somebody cancelled it; nothing was written. */
+/** The result of a settle. `lease_lost`: another worker owns the job, or it was cancelled; nothing was written. */
 export type Settled = 'settled' | 'lease_lost'

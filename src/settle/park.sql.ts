@@ -1,41 +1,33 @@
-import type { Fence } from '../job/id.ts'
-import { plainList, textList } from '../store/lists.ts'
-import { legal, legalOfMine, raw, sql, statement, target } from '../store/sql.ts'
+import type { HeldFence } from '../job/id.ts'
+import { textList } from '../postgres/array-text.ts'
+import { raw, sql, statement, target } from '../postgres/sql.ts'
+import { oneMore, requeueing, takingOut } from '../transitions/leases.sql.ts'
 import { type Moved, moved } from './settle.sql.ts'
 
-/** When a parked job falls due by itself: never. */
+/** When a parked job is due: never. */
 export const neverAt = raw(`timestamptz '9999-01-01 00:00:00+00'`)
 
-/** Puts attempts aside whose outcomes the database refuses in every form. Counted as failures; their jobs are not run again, for the work is done. */
+/** Parks attempts whose outcomes the database refuses in every form. Their work is done, so they are not run again. */
 export const parkJobs = statement<Moved>()(
   'job.park',
-  (p: { fences: Fence[]; sessionId: number; errors: string[]; outcomes: string[] }) => sql`
-  with mine as materialized (
-    select *
-    from unnest(${plainList(p.fences.map(({ id }) => id))}::uuid[], ${plainList(p.fences.map(({ attempt }) => attempt))}::int[],
-      ${textList(p.errors)}::text[], ${textList(p.outcomes)}::text[]) with ordinality as mine (id, attempt, error, outcome, place)
+  (p: { fences: HeldFence[]; errors: string[]; outcomes: string[] }) => sql`
+  with ${takingOut(p.fences, { names: 'error, outcome', lists: sql`${textList(p.errors)}::text[], ${textList(p.outcomes)}::text[]` })},
+  back as (${requeueing({ source: 'gone', runAt: neverAt, failures: oneMore('back.failures') })}
   ),
-  back as (
-    update holdfast.live_job as job
-    set state = ${target('retry')}, session_id = null, deadline_at = null, failures = job.failures + 1, run_at = ${neverAt}
-    from mine
-    where ${legalOfMine('retry')}
-    returning job.id, job.kind, job.tenant, job.attempt, job.stage, mine.place, mine.error, mine.outcome
-  ),
-  kept as (
+  parked as (
     insert into holdfast.parked_outcome (job_id, attempt, session_id, outcome, reason, next_at)
-    select id, attempt, ${p.sessionId}::bigint, outcome, error::json ->> 'message', now() + interval '5 s'
-    from back
+    select id, attempt, session_id, outcome, error::json ->> 'message', now() + interval '5 s'
+    from gone
     on conflict (job_id) do update set attempt = excluded.attempt, session_id = excluded.session_id, outcome = excluded.outcome,
       reason = excluded.reason, tries = 0, parked_at = now(), next_at = excluded.next_at
   ),
   announced as (
-    insert into holdfast.event (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
-    select 'job.parked', ${target('retry')}, id, kind, tenant, ${p.sessionId}::bigint, attempt, stage, json_build_object('error', error::json)
-    from back
+    insert into holdfast.event_log (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
+    select 'job.parked', ${target('retry')}, id, kind, own_tenant, session_id, attempt, stage, json_build_object('error', error::json)
+    from gone
   )
-  select ${moved(p.fences, 'back')}
-  from back`,
+  select ${moved(p.fences, 'gone')}
+  from gone`,
 )
 
 /** An outcome that waits for the database to accept it. */
@@ -48,7 +40,7 @@ export interface ParkedRow {
   lost_ms: number
 }
 
-/** Parked outcomes that are due to be tried again, or that of one job. Only looked at: whoever dies before it has tried them costs no time. */
+/** Parked outcomes that are due for a retry, or one job's. A process that dies before it retries delays nothing. */
 export const dueParked = statement<ParkedRow>()(
   'parked_outcome.due',
   (p: { limit: number; only?: string }) => sql`
@@ -60,7 +52,7 @@ export const dueParked = statement<ParkedRow>()(
   limit ${p.limit}`,
 )
 
-/** Puts off parked outcomes: those that were refused once more each twice as long as the last time, those that somebody holds for a moment. */
+/** Postpones parked outcomes: refused ones twice as long as the last time, locked ones for a moment. */
 export const postponeParked = statement<{ job_id: string }>()(
   'parked_outcome.postpone',
   (p: { ids: string[]; isHeld: boolean }) => sql`
@@ -76,17 +68,24 @@ export const postponeParked = statement<{ job_id: string }>()(
   returning parked.job_id`,
 )
 
-/** Puts a parked attempt back as it was, for as long as it takes to write its outcome. No row back: the job was moved on otherwise. */
-export const unparkJob = statement<{ id: string }>()(
+/** Puts a parked attempt back into a lease, to write its outcome. No row means that the job has moved on. */
+export const unparkJob = statement<{ lease_id: number }>()(
   'job.unpark',
   (p: { id: string; attempt: number; sessionId: number }) => sql`
-  update holdfast.live_job as job
-  set state = ${target('claim')}, session_id = ${p.sessionId}::bigint, deadline_at = now() + interval '1 min'
-  where job.id = ${p.id}::uuid and job.attempt = ${p.attempt} and job.run_at = ${neverAt} and ${legal('claim')}
-  returning job.id`,
+  with taken as (
+    delete from holdfast.ready
+    where ready.job_id = ${p.id}::uuid and ready.attempt = ${p.attempt} and ready.run_at = ${neverAt}
+    returning ready.*
+  )
+  insert into holdfast.lease (session_id, deadline_at, due_at, low_id, high_id, stage, priority, kind, queue, tenant, done, barrier_ids, job_ids, attempts, failures,
+    crashes, flawed)
+  select ${p.sessionId}::bigint, now() + interval '1 min', now(), job_id, job_id, stage, priority, kind, queue, tenant, '0', case when barrier_id is not null then array[barrier_id] end,
+    array[job_id], array[attempt], array[failures], array[crashes], array[is_flawed]
+  from taken
+  returning id as lease_id`,
 )
 
-/** Forgets a parked outcome: it was written, or nobody needs it any more. */
+/** Deletes a parked outcome that was written or is no longer needed. */
 export const forgetParked = statement<{ job_id: string }>()(
   'parked_outcome.forget',
   (p: { id: string; attempt: number }) => sql`

@@ -1,62 +1,60 @@
-import type { Fence } from '../job/id.ts'
+import type { HeldFence } from '../job/id.ts'
 import { announces } from '../job/machine.ts'
+import { isPassing } from '../postgres/connection.ts'
+import type { Runner, Store } from '../postgres/store.ts'
 import { pause } from '../service/service.ts'
-import { runBatch, type Told } from '../store/batch.ts'
-import { isPassing } from '../store/connection.ts'
-import type { Runner, Store } from '../store/store.ts'
-import { stopBarriers } from './fan-out.sql.ts'
+import { runBatch, type Told } from '../transitions/batch.ts'
+import { stopExceeded } from './early-stop.ts'
 import type { Settled, Settlement } from './outcome.ts'
 import { alreadySettled, type Moved, recordRefusals } from './settle.sql.ts'
 import { type MoveKey, moveKeyOf, writeOutcomes } from './write.ts'
 
-/** What a settler needs to know of the session that it writes for. */
+/** What a settler needs. */
 export interface SettlerOptions {
   store: Store
   batchSize: number
-  /** The session of settlements that name none. */
-  sessionId: () => number
-  /** Fires when the worker can wait no longer for a database that does not answer. */
+  /** Aborted when the worker can no longer wait for a database that doesn't answer. */
   givenUp: AbortSignal
-  /** How long a settlement waits for such a database at most. Default: until `givenUp`. */
+  /** How long a settlement waits for such a database. Default: until `givenUp`. */
   patienceMs?: number
-  onRefused: (fences: Fence[], write: string) => void
-  onTrouble: (error: unknown) => void
+  onRefused: (fences: HeldFence[], write: string) => void
+  onError: (error: unknown) => void
 }
 
-/** How a settlement that could be written was answered, or why it could not be. */
+/** The result of a settlement, or why it could not be written. */
 export type Answer = Settled | Error
 
-/** How outcomes are tried. */
+/** How to try to write outcomes. */
 export interface How {
-  /** Skips what others hold, instead of waiting for it first. */
+  /** Skips locked rows, instead of waiting for them first. */
   isWary?: boolean
-  /** Whether an earlier try may have been carried out without our hearing of it. */
+  /** Whether an earlier try may have been carried out although its answer was lost. */
   isInDoubt?: boolean
-  /** How long one statement may take, and how long all of them may wait for others. */
+  /** How long one statement may take, and how long all of them together may wait for locks. */
   answerMs?: number
   patienceMs?: number
 }
 
-/** The answer to whoever wanted it written. */
+/** The answer for the caller. */
 export function answerOf(told: Told<Settled>): Answer {
   return told.is === 'done' ? told.answer : asError(told.error)
 }
 
-/** The error that this is, or that says so. */
+/** This as an error. */
 export function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** Writes one sort of outcomes. Strangers share this batch: what the database refuses for one of them is told to that one alone. */
+/** Writes outcomes of one move. If the database refuses one of them, the others in the batch aren't affected. */
 export async function settleApart(options: SettlerOptions, same: Settlement[], how: How): Promise<Told<Settled>[]> {
   const move = moveKeyOf((same[0] as Settlement).outcome)
   try {
     const told = await settleSame(options, move, same, how)
     const refused = same.filter((_, index) => isLost(told[index] as Told<Settled>))
-    for (const sessionId of new Set(refused.map((one) => sessionOf(options, one))))
+    for (const sessionId of new Set(refused.map(({ fence }) => fence.sessionId)))
       await refuse(
         options,
-        refused.filter((one) => sessionOf(options, one) === sessionId),
+        refused.map(({ fence }) => fence).filter((fence) => fence.sessionId === sessionId),
         move,
       )
     return told
@@ -73,30 +71,27 @@ function keyOf({ id, attempt }: { id: string; attempt: number }): string {
   return `${id} ${attempt}`
 }
 
-function sessionOf(options: SettlerOptions, { sessionId }: Settlement): number {
-  return sessionId ?? options.sessionId()
-}
-
-/** Moves that end a job: their statements read the session from the row, and so can be shared by many. */
-const sharedMoves: ReadonlySet<MoveKey> = new Set(['finish', 'fail', 'fail_optional'])
-
-/** The settlements that one statement can write. */
-export function alike(options: SettlerOptions, batch: Settlement[]): Settlement[][] {
-  const groups = new Map<string, Settlement[]>()
+/** Groups settlements so that one statement can write each group: of one move, and at most one per attempt. */
+export function alike(batch: Settlement[]): Settlement[][] {
+  const groups = new Map<string, Map<string, Settlement>>()
+  const again: Settlement[] = []
   for (const settlement of batch) {
-    const move = moveKeyOf(settlement.outcome)
-    const key = sharedMoves.has(move) ? move : `${move} ${sessionOf(options, settlement)}`
-    const same = groups.get(key)
-    if (same) same.push(settlement)
-    else groups.set(key, [settlement])
+    const { fence, outcome } = settlement
+    const move = moveKeyOf(outcome)
+    const place = `${fence.leaseId} ${fence.slot}`
+    const same = groups.get(move)
+    if (same?.has(place)) again.push(settlement)
+    else if (same) same.set(place, settlement)
+    else groups.set(move, new Map([[place, settlement]]))
   }
-  return [...groups.values()]
+  const apart = [...groups.values()].map((same) => [...same.values()])
+  return again.length > 0 ? [...apart, ...alike(again)] : apart
 }
 
 /**
- * Writes one kind of outcome until the database answers: what was computed at great cost is not thrown away because a
- * connection broke, and whether the lease still stands is for the row to say. After a broken connection nobody knows
- * whether the statement was carried out, so what the next try does not find is looked up before it counts as refused.
+ * Writes outcomes of one move until the database answers: expensive results aren't thrown away because a connection
+ * broke, and only the row decides whether the lease is still valid. After a broken connection, nobody knows whether the
+ * statement was carried out. So the next try looks up what it doesn't find before that counts as refused.
  */
 async function settleSame(
   options: SettlerOptions,
@@ -111,7 +106,7 @@ async function settleSame(
     } catch (error) {
       if (!isPassing(error)) throw error
       if (options.givenUp.aborted || performance.now() >= untilMs) throw error
-      options.onTrouble(error)
+      options.onError(error)
       await pause(Math.min(1000, 20 * 2 ** tries), options.givenUp)
     }
   }
@@ -127,28 +122,28 @@ async function settleOnce(
   const told = await runBatch(options.store, {
     items: same,
     jobOf: ({ fence }) => fence.id,
+    leaseOf: ({ fence }) => fence.leaseId,
     ...bounds,
     async run(runner, some): Promise<Settled[]> {
-      const sessionId = sessionOf(options, some[0] as Settlement)
-      const [moved] = (await writeOutcomes(runner, { move, sessionId, same: some })) as [Moved]
+      const [moved] = (await writeOutcomes(runner, { move, same: some })) as [Moved]
       stopped.push(...(moved.stopped ?? []))
       const won = wonOf(moved, some.length)
       const settled = isInDoubt && moved.count < some.length ? await withEarlier(runner, move, some, won) : won
       return settled.map((isWon) => (isWon ? 'settled' : 'lease_lost'))
     },
   })
-  await stopSpoilt(options, stopped)
+  await stopExceeded(options, stopped)
   return told
 }
 
-/** Which of so many were settled. Each row answers one caller: a second settle of the same attempt in one batch is refused like any later one. */
+/** Which settlements of a batch of that size were written. */
 function wonOf({ count, places }: Moved, size: number): boolean[] {
   const won = new Array<boolean>(size).fill(count === size)
   if (places !== null) for (const place of places.slice(1, -1).split(',')) won[Number(place) - 1] = true
   return won
 }
 
-/** The same, with those that an earlier try has settled. */
+/** The same, including those that an earlier try has written. */
 async function withEarlier(runner: Runner, move: MoveKey, same: Settlement[], won: boolean[]): Promise<boolean[]> {
   const mine = new Set(same.filter((_, index) => won[index]).map(({ fence }) => keyOf(fence)))
   const fences = same.map(({ fence }) => fence).filter((fence) => !mine.has(keyOf(fence)))
@@ -157,23 +152,9 @@ async function withEarlier(runner: Runner, move: MoveKey, same: Settlement[], wo
   return same.map(({ fence }, index) => won[index] === true || earlier.delete(keyOf(fence)))
 }
 
-/** How long a stop may hold up the outcomes behind it; what it does not come to, the reaper does. */
-const stopMs = 1_000
-
-/** One item too many failed: what is left of its barrier is cancelled. If this process dies before, the reaper does it. */
-async function stopSpoilt(options: SettlerOptions, ids: string[]): Promise<void> {
-  if (ids.length === 0) return
-  const reason = 'More items of this fan-out failed than it tolerates.'
-  const stop = () =>
-    options.store.run(stopBarriers, { ids, reason }, stopMs).catch((error) => void options.onTrouble(error))
-  // what another statement held the first time is free a moment later
-  if ((await stop())?.[0]?.skipped) await stop()
-}
-
-async function refuse(options: SettlerOptions, mine: Settlement[], write: string): Promise<void> {
-  const fences = mine.map(({ fence }) => fence)
-  const sessionId = sessionOf(options, mine[0] as Settlement)
+async function refuse(options: SettlerOptions, fences: HeldFence[], write: string): Promise<void> {
+  const { sessionId } = fences[0] as HeldFence
   options.onRefused(fences, write)
-  // the refusal itself is what counts; its record is for diagnosis, and may be lost with the connection
-  await options.store.run(recordRefusals, { fences, sessionId, write }).catch(options.onTrouble)
+  // the record is only for diagnosis, so it may get lost with the connection
+  await options.store.run(recordRefusals, { fences, sessionId, write }).catch(options.onError)
 }

@@ -1,13 +1,13 @@
 import { type Group, group, type Late } from '../service/group.ts'
-import type { Told } from '../store/batch.ts'
+import type { Told } from '../transitions/batch.ts'
 import { isKept, LateSettlements } from './late.ts'
 import type { Settled, Settlement } from './outcome.ts'
 import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart } from './settle-batch.ts'
 
-/** Writes outcomes; those that come at the same time share a statement and a commit. */
+/** Writes outcomes. Concurrent ones share a statement and a commit. */
 export interface Settler {
   settle(settlement: Settlement): Promise<Settled>
-  /** The same without a promise, for whoever settles tens of thousands a second. */
+  /** The same without a promise, for callers that settle tens of thousands a second. */
   put(settlement: Settlement, done: (answer: Settled | Error) => void): void
   idle(): Promise<void>
   readonly size: number
@@ -42,8 +42,8 @@ async function settleMany(
   batch: Settlement[],
 ): Promise<(Answer | Late<Answer>)[]> {
   const answers = new Map<Settlement, Answer | Late<Answer>>()
-  for (const same of alike(options, batch)) {
-    // while somebody holds rows, the next ones may be held as well, and nobody should wait to find out
+  for (const same of alike(batch)) {
+    // while some rows are locked, the next ones may be as well, and it would take a wait to find out
     const told = await settleApart(options, same, { isWary: late.size > 0 })
     same.forEach((settlement, index) => {
       const one = told[index] as Told<Settled>

@@ -1,4 +1,4 @@
-import type { Runner } from '../store/store.ts'
+import type { Runner } from '../postgres/store.ts'
 import { fanOutJobs } from './fan-out.sql.ts'
 import type { Outcome, Settlement } from './outcome.ts'
 import { parkJobs } from './park.sql.ts'
@@ -6,20 +6,17 @@ import { advanceJobs, failJobs, failOptional, finishJobs, type Moved, releaseJob
 
 type Of<M extends Outcome['move']> = Settlement & { outcome: Extract<Outcome, { move: M }> }
 
-/** What tells the statements apart that write outcomes. */
+/** Identifies the statement that writes an outcome. */
 export type MoveKey = Outcome['move'] | 'fail_optional' | 'park'
 
-/** Which statement writes this outcome. */
+/** The statement that writes this outcome. */
 export function moveKeyOf(outcome: Outcome): MoveKey {
   if (outcome.move === 'retry' && outcome.parked) return 'park'
   return outcome.move === 'fail' && outcome.isOptional ? 'fail_optional' : outcome.move
 }
 
-/** Writes outcomes of one sort, of attempts of one session. */
-export function writeOutcomes(
-  runner: Runner,
-  { move, sessionId, same }: { move: MoveKey; sessionId: number; same: Settlement[] },
-): Promise<Moved[]> {
+/** Writes outcomes of one move. */
+export function writeOutcomes(runner: Runner, { move, same }: { move: MoveKey; same: Settlement[] }): Promise<Moved[]> {
   const fences = same.map(({ fence }) => fence)
   switch (move) {
     case 'finish':
@@ -27,10 +24,9 @@ export function writeOutcomes(
       const ended = (same as Of<'finish' | 'advance'>[]).map(({ outcome }) => outcome)
       const params = {
         fences,
-        sessionId,
         outputs: ended.map(({ output }) => output),
         stageNames: ended.map(({ stageName }) => stageName),
-        flaws: ended.map(({ hasFlaws }) => hasFlaws === true),
+        flaws: ended.map(({ hasFailedItems }) => hasFailedItems === true),
       }
       return move === 'finish' ? runner.run(finishJobs, params) : runner.run(advanceJobs, params)
     }
@@ -38,7 +34,6 @@ export function writeOutcomes(
       const erred = (same as Of<'retry'>[]).map(({ outcome }) => outcome)
       return runner.run(retryJobs, {
         fences,
-        sessionId,
         errors: erred.map(({ error }) => JSON.stringify(error)),
         delaysMs: erred.map(({ delayMs }) => delayMs),
       })
@@ -47,7 +42,6 @@ export function writeOutcomes(
       const parked = (same as Of<'retry'>[]).map(({ outcome }) => outcome)
       return runner.run(parkJobs, {
         fences,
-        sessionId,
         errors: parked.map(({ error }) => JSON.stringify(error)),
         outcomes: parked.map((outcome) => JSON.stringify(outcome.parked)),
       })
@@ -55,15 +49,14 @@ export function writeOutcomes(
     case 'fail':
     case 'fail_optional': {
       const errors = (same as Of<'fail'>[]).map(({ outcome }) => JSON.stringify(outcome.error))
-      return runner.run(move === 'fail' ? failJobs : failOptional, { fences, sessionId, errors })
+      return runner.run(move === 'fail' ? failJobs : failOptional, { fences, errors })
     }
     case 'fanOut':
       return runner.run(fanOutJobs, {
         fences,
-        sessionId,
         errors: (same as Of<'fanOut'>[]).map(({ outcome: { error } }) => (error ? JSON.stringify(error) : null)),
       })
     case 'release':
-      return runner.run(releaseJobs, { fences, sessionId })
+      return runner.run(releaseJobs, { fences })
   }
 }

@@ -1,10 +1,10 @@
 import { CompiledQuery, type Transaction } from 'kysely'
-import type { Queryable } from '../store/store.ts'
-import { inTransaction, refused } from '../store/transaction.ts'
+import type { Queryable } from '../postgres/store.ts'
+import { inTransaction, refused } from '../postgres/transaction.ts'
 
 /** Lets `submit` take part in a Kysely transaction: `submit(job, input, { tx: fromKysely(trx) })`. */
 export function fromKysely<Database>(trx: Transaction<Database>): Queryable {
-  // the types say so, but not in JavaScript
+  // the types ensure this, but not in JavaScript
   if (!trx?.isTransaction)
     throw refused('is a Kysely outside of a transaction; use the trx of db.transaction().execute(…)')
   return inTransaction({

@@ -6,43 +6,45 @@ import { canonical } from '../job/canonical.ts'
 import { type AnyJob, isName, isPriority } from '../job/define.ts'
 import { partsOf } from '../job/exact-json.ts'
 import { freshJobId, type JobId } from '../job/id.ts'
+import { RawJson } from '../job/raw-json.ts'
 import { encodeStorable } from '../job/storable.ts'
 import { isTraceparent } from '../trace/trace.ts'
 
-/** What a caller may say about one job. */
+/** Options of a submit. */
 export interface SubmitOptions {
-  /** The same key and input give the same job, however often it is submitted. */
+  /** Idempotency key. Submitting the same key and input again returns the same job. */
   key?: string
-  /** What else must be the same for a key to give the same job: anything that JSON can hold. Default: nothing but kind and input. */
+  /** What else must be the same for a key to return the same job: any JSON value. Default: only kind and input. */
   keyCovers?: unknown
-  /** Who it is for. Default: `default`. */
+  /** The tenant that the job belongs to. Default: `default`. */
   tenant?: string
-  /** Not before this time. */
+  /** The earliest time to run the job. */
   runAt?: Date
-  /** Not before so many milliseconds from now, by the database's clock. */
+  /** How many milliseconds from now the job may run at the earliest, by the database's clock. */
   delayMs?: number
-  /** 1 (first) to 4 (last); default: the kind's. */
+  /** 1 (first) to 4 (last). Default: the kind's priority. */
   priority?: number
-  /** Anything small that should travel with the job. */
+  /** A small JSON object to store with the job. */
   meta?: Record<string, unknown>
-  /** Told of this job, signed with the secret. By default of its end. */
+  /** A webhook for the events of this job. */
   webhook?: JobWebhook
-  /** The trace that this submit is part of, as W3C traceparent; default: the active span, if the process traces. Handed on with webhooks. */
+  /** The W3C traceparent that this submit belongs to; passed on with webhooks. Default: the active span, if any. */
   traceparent?: string
 }
 
 /** The webhook of one job. */
 export interface JobWebhook {
-  /** Where to: https, or any host of the setting `webhookAllow`. */
+  /** Where to send: an https URL, or any URL of a host in the `webhookAllow` setting. */
   url: string
-  /** The signing secret, `whsec_…`; the receiver verifies with it. */
+  /** The signing secret, `whsec_…`, with which the receiver verifies. */
   secret: string
-  /** Which events. Default: those that end a job. */
+  /** Which events to send. Default: those that end a job. */
   types?: string | readonly string[]
+  /** Headers to add, such as credentials for the receiver. */
   headers?: Record<string, string>
 }
 
-/** The webhook of a job, as it is stored: its headers as JSON, its secret sealed. */
+/** A job's webhook in its stored form: headers as JSON, secret sealed. */
 export interface PreparedWebhook {
   url: string
   origin: string
@@ -51,7 +53,7 @@ export interface PreparedWebhook {
   secret: string
 }
 
-/** A job that was checked and is ready to be written. */
+/** A validated job, ready to be written. */
 export interface PreparedJob {
   id: JobId
   kind: string
@@ -63,7 +65,8 @@ export interface PreparedJob {
   runAt: Date | null
   key: string | null
   fingerprint: string | null
-  input: string
+  /** JSON; as bytes if it was submitted as bytes. */
+  input: string | Buffer
   inputBytes: number
   meta: string | null
   trace: string | null
@@ -71,8 +74,8 @@ export interface PreparedJob {
 }
 
 /**
- * Checks an input and its options; if something is wrong, nothing is written. A webhook comes checked. Answers at once unless the
- * schema takes its time: a promise for each of many jobs would cost more than the check.
+ * Validates an input and its options. The webhook is already validated. Returns a promise only if the schema does: for
+ * many jobs, a promise each would cost more than the validation.
  */
 export function prepare(
   config: Config,
@@ -82,7 +85,7 @@ export function prepare(
   webhook: PreparedWebhook | null = null,
 ): PreparedJob | Promise<PreparedJob> {
   const checked = job.input?.['~standard'].validate(input)
-  // a promise of any make: what a schema library answers need not be one of this realm
+  // any thenable: what a schema library returns need not be a Promise of this realm
   if (checked && 'then' in checked)
     return Promise.resolve(checked).then((later) => {
       refuseIssues(job, later)
@@ -99,7 +102,8 @@ function prepareChecked(
   options: SubmitOptions,
   webhook: PreparedWebhook | null,
 ): PreparedJob {
-  const json = encode(input === undefined && !job.input ? null : input, 'input')
+  const json =
+    input instanceof RawJson ? input.bytes : encode(input === undefined && !job.input ? null : input, 'input')
   const bytes = Buffer.byteLength(json)
   if (bytes > config.maxInputBytes)
     throw new HoldfastError(
@@ -120,7 +124,7 @@ function prepareChecked(
     fingerprint:
       options.key === undefined
         ? null
-        : fingerprintOf(job.kind, partsOf(input) ? input : JSON.parse(json), options.keyCovers),
+        : fingerprintOf(job.kind, partsOf(input) ? input : JSON.parse(String(json)), options.keyCovers),
     input: json,
     inputBytes: bytes,
     meta: metaOf(config, options.meta),
@@ -144,10 +148,14 @@ function metaOf({ maxMetaBytes }: Config, meta: SubmitOptions['meta']): string |
 function refuseIssues(job: AnyJob, checked: StandardSchemaV1.Result<unknown>): void {
   if (!checked.issues) return
   const issues = checked.issues.map((issue) => ({ path: pathOf(issue.path), message: issue.message }))
-  const told = issues.slice(0, 5).map(({ path, message }) => (path ? `${path}: ${message}` : message))
-  throw new HoldfastError('input_invalid', `The input does not fit kind ${job.kind}: ${told.join('; ')}.`, {
-    details: { issues },
-  })
+  const shown = issues.slice(0, 5).map(({ path, message }) => (path ? `${path}: ${message}` : message))
+  throw new HoldfastError(
+    'input_invalid',
+    `The input does not match the schema of kind ${job.kind}: ${shown.join('; ')}.`,
+    {
+      details: { issues },
+    },
+  )
 }
 
 function pathOf(path: readonly (PropertyKey | { key: PropertyKey })[] = []): string {
@@ -166,19 +174,19 @@ function checkOptions(options: SubmitOptions): void {
     key !== undefined &&
     !(typeof key === 'string' && key.length > 0 && key.length <= 300 && 'json' in encodeStorable(key, 'key'))
   )
-    refuse('key must be a text of 1 to 300 characters without NUL', key)
+    refuse('key must be a string of 1 to 300 characters without NUL', key)
   if (tenant !== undefined && !isName(tenant))
     refuse('tenant must be up to 100 letters, digits and any of _ . : -', tenant)
   if (priority !== undefined && !isPriority(priority)) refuse('priority must be 1 (first) to 4 (last)', priority)
   if (runAt !== undefined && delayMs !== undefined)
-    throw new HoldfastError('option_invalid', 'Give either runAt or delayMs, not both.')
+    throw new HoldfastError('option_invalid', 'Pass either runAt or delayMs, not both.')
   if (runAt !== undefined && !(runAt instanceof Date && runAt.getTime() >= 0 && runAt.getTime() <= farthestMs))
     refuse('runAt must be a valid Date between 1970 and the year 10000', runAt)
   if (delayMs !== undefined && !(Number.isFinite(delayMs) && delayMs >= 0 && delayMs <= 3_153_600_000_000))
-    refuse('delayMs must be milliseconds from 0 to 100 years', delayMs)
+    refuse('delayMs must be between 0 ms and 100 years', delayMs)
   if (traceparent !== undefined && !isTraceparent(traceparent))
     refuse(
-      'traceparent must have the form of W3C, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      'traceparent must be in W3C format, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       traceparent,
     )
 }

@@ -1,42 +1,43 @@
+import { setImmediate as immediate } from 'node:timers/promises'
 import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
+import type { Runner, Store } from '../postgres/store.ts'
 import { type Group, group, sizeOfBatch } from '../service/group.ts'
-import { Apart } from '../store/apart.ts'
-import type { Runner, Store } from '../store/store.ts'
+import { Apart } from '../transitions/contended-writes.ts'
 import type { PreparedJob } from './prepare.ts'
 import { keyHolders, submitJobs } from './submit.sql.ts'
 
-/** What a submit answers: the job, and whether an earlier submit with the same key had made it already. */
+/** The result of a submit. `isNew` is false if an earlier submit with the same key had created the job. */
 export interface Submitted {
   id: JobId
   isNew: boolean
 }
 
-/** Makes those of many jobs that stand from here to there, at once; null if that can't be. */
+/** Prepares the jobs with these indexes synchronously; null if that isn't possible. */
 export type MakeSome = (from: number, to: number) => PreparedJob[] | null
 
-/** Many jobs that are still to be made: all before anything is written, or some while others are written. */
+/** Many jobs to prepare: all before anything is written, or some while others are being written. */
 export interface Many {
   count: number
   all: () => Promise<PreparedJob[]>
-  /** Null if their order matters, because they have keys, or if making them may take time. */
+  /** Null if their order matters, because they have keys, or if preparing them may be asynchronous. */
   some: MakeSome | null
 }
 
-/** Submits jobs; those submitted at the same time share a commit. */
+/** Submits jobs. Concurrent submits share a commit. */
 export interface Submitter {
   submit(job: PreparedJob): Promise<Submitted>
   /** Submits many, all or none. */
   submitMany(many: Many): Promise<Submitted[]>
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when nothing is under way. */
   idle(): Promise<void>
 }
 
 const heavyBytes = 65_536
 
-/** Makes a submitter on a store. */
+/** Makes a submitter. */
 export function makeSubmitter(store: Store, batchSize: number): Submitter {
-  // strangers share a batch: what is wrong with one of them is told to that one alone, and a key that somebody holds keeps nobody else
+  // unrelated submits share a batch: an error of one, or a key that is locked, must not affect the others
   const apart = new Apart<PreparedJob, Answer>({ store, run: writeAll, nameOf, refused: refusalOf })
   const single: Group<PreparedJob, Answer> = group({
     most: batchSize,
@@ -44,7 +45,7 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
     weightOf,
     write: (jobs) => apart.write(jobs),
   })
-  // one after the other and apart: whoever submits little must not wait for a statement that carries somebody's megabytes
+  // one at a time and separately: a small submit must not wait for a statement that carries megabytes of another
   const heavy: Group<PreparedJob, Answer> = group({ most: 1, lanes: 1, write: (jobs) => apart.write(jobs) })
   return {
     async submit(job) {
@@ -73,8 +74,8 @@ export async function submitInSlices(runner: Runner, jobs: PreparedJob[], batchS
 }
 
 /**
- * Submits so many jobs in a transaction of our own: while the server writes one slice, the next is made. Answers null, and nothing is
- * written, if some can't be made at once: whoever waits for something must not do so while a transaction is open.
+ * Submits jobs in one transaction: while the server writes one slice, the next is prepared. If some can't be prepared
+ * synchronously, writes nothing and resolves with null: nothing may be awaited while the transaction is open.
  */
 async function submitPiped(
   store: Store,
@@ -82,19 +83,21 @@ async function submitPiped(
   batchSize: number,
   make: MakeSome,
 ): Promise<Submitted[] | null> {
-  const first = make(0, Math.min(count, batchSize))
+  // a small first slice, so that the server can start early
+  const firstSize = count <= batchSize ? count : Math.ceil(batchSize / 5)
+  const first = await prepareInTurns(make, 0, firstSize)
   if (!first) return null
   const parts = slicesOf(first, batchSize)
-  // one statement is a transaction of its own, but a taken key is told only after it, when the others would be in already
+  // a single statement needs no transaction, except with keys: that one was taken is known only after the commit
   if (count <= batchSize && parts.length === 1 && first.every(({ key }) => key === null)) return submitAll(store, first)
   return store
     .transaction(async (runner) => {
       const pipe = makePipe(runner)
       try {
         const slices = parts.map(pipe.write)
-        for (let start = batchSize; start < count; start += batchSize) {
-          const jobs = make(start, Math.min(count, start + batchSize))
-          if (!jobs) throw new NotAtOnce()
+        for (let start = firstSize; start < count; start += batchSize) {
+          const jobs = await prepareInTurns(make, start, Math.min(count, start + batchSize))
+          if (!jobs) throw new NotSynchronous()
           await slices.at(-2)
           slices.push(...slicesOf(jobs, batchSize).map(pipe.write))
         }
@@ -103,41 +106,61 @@ async function submitPiped(
         await pipe.end()
       }
     })
-    .catch((error) => (error instanceof NotAtOnce ? null : Promise.reject(error)))
+    .catch((error) => (error instanceof NotSynchronous ? null : Promise.reject(error)))
 }
 
-/** Undoes a transaction whose jobs can't all be made while it is open. */
-class NotAtOnce extends Error {}
+/** How many jobs to prepare before yielding to the event loop. */
+const perTurn = 100
+
+/** Prepares jobs without blocking the event loop. */
+async function prepareInTurns(make: MakeSome, from: number, to: number): Promise<PreparedJob[] | null> {
+  const jobs: PreparedJob[] = []
+  for (let start = from; start < to; start += perTurn) {
+    if (start > from) await immediate()
+    const some = make(start, Math.min(to, start + perTurn))
+    if (!some) return null
+    jobs.push(...some)
+  }
+  return jobs
+}
+
+/** Rolls back a transaction whose jobs can't all be prepared synchronously. */
+class NotSynchronous extends Error {}
 
 const weightOf = ({ inputBytes }: PreparedJob) => inputBytes
 
-/** These jobs in the same order, in slices that one statement can carry. */
+/** Serializing a statement blocks the event loop, so large inputs are spread over several statements. */
+const sliceBytes = 131_072
+
+/** Splits jobs, in order, into slices that one statement can carry. */
 function slicesOf(jobs: PreparedJob[], batchSize: number): PreparedJob[][] {
   const slices: PreparedJob[][] = []
   for (let start = 0; start < jobs.length; start += slices.at(-1)?.length as number)
-    slices.push(jobs.slice(start, start + sizeOfBatch(jobs, start, batchSize, weightOf)))
+    slices.push(jobs.slice(start, start + sizeOfBatch(jobs, start, batchSize, weightOf, sliceBytes)))
   return slices
 }
 
 interface Pipe {
   write(slice: PreparedJob[]): Promise<Submitted[]>
-  /** Resolves once nothing is under way; what was not begun by then never is. */
+  /** Resolves when nothing is under way. Slices that haven't started by then are never written. */
   end(): Promise<void>
 }
 
 /**
- * Writes slices one after the other: a connection carries one statement at a time, and a second one must not be left to the queue of its driver. The first
- * that fails is told; those behind it are not written, and nobody may be waiting for them.
+ * Writes slices one after another: a connection carries one statement at a time, and the driver's own queue must not be
+ * used. After a slice has failed, later ones are not written, and their rejections may go unobserved.
  */
 function makePipe(runner: Runner): Pipe {
   let last: Promise<unknown> = Promise.resolve()
   let isEnded = false
   return {
     write(slice) {
+      // serialized ahead of time, so that the server doesn't wait for it between two slices
+      const piece = submitJobs.build({ jobs: slice })
       const written = last.then(() => {
-        // outside of its transaction it would be stored although the others are not
+        // outside the transaction, this slice would be stored although the others are not
         if (isEnded) throw new Error('The transaction of this slice has ended.')
-        return submitAll(runner, slice)
+        return submitAll(runner, slice, { ...submitJobs, build: () => piece })
       })
       written.catch(() => {})
       last = written
@@ -150,7 +173,7 @@ function makePipe(runner: Runner): Pipe {
   }
 }
 
-/** Keys are taken in one order over all slices, or two such transactions could wait for each other. */
+/** Keys are inserted in the same order across all slices, or two such transactions could deadlock. */
 function inKeyOrder(jobs: PreparedJob[]): PreparedJob[] {
   if (jobs.every(({ key }) => key === null)) return jobs
   return jobs.toSorted((a, b) => compare(a.tenant, b.tenant) || compare(a.key ?? '', b.key ?? ''))
@@ -167,8 +190,8 @@ function compare(a: string, b: string): number {
 }
 
 /** Submits all of these jobs in one statement, or none of them. */
-async function submitAll(runner: Runner, jobs: PreparedJob[]): Promise<Submitted[]> {
-  return (await writeAll(runner, jobs)).map((answer) => {
+async function submitAll(runner: Runner, jobs: PreparedJob[], statement = submitJobs): Promise<Submitted[]> {
+  return (await writeAll(runner, jobs, statement)).map((answer) => {
     if (answer instanceof HoldfastError) throw answer
     return answer
   })
@@ -176,12 +199,12 @@ async function submitAll(runner: Runner, jobs: PreparedJob[]): Promise<Submitted
 
 type Answer = Submitted | HoldfastError
 
-/** Jobs with the same key wait for each other; one without a key waits for nobody. */
+/** Jobs with the same key wait for each other; jobs without a key wait for nothing. */
 function nameOf({ id, tenant, key }: PreparedJob): string {
   return key === null ? id : `${tenant}\n${key}`
 }
 
-/** Whoever submits alone hears the database itself. */
+/** A submit that was alone in its batch gets the database's own error. */
 function refusalOf(error: unknown, count: number): HoldfastError {
   if (count === 1) throw error
   return asHoldfastError(error)
@@ -193,9 +216,13 @@ function asHoldfastError(error: unknown): HoldfastError {
     : new HoldfastError('not_storable', 'Postgres refused this job.', { cause: error })
 }
 
-async function writeAll(runner: Runner, jobs: PreparedJob[]): Promise<(Submitted | HoldfastError)[]> {
+async function writeAll(
+  runner: Runner,
+  jobs: PreparedJob[],
+  statement = submitJobs,
+): Promise<(Submitted | HoldfastError)[]> {
   if (jobs.length === 0) return []
-  const [written] = await runner.run(submitJobs, { jobs })
+  const [written] = await runner.run(statement, { jobs })
   if (written?.count === jobs.length) return jobs.map(({ id }) => ({ id, isNew: true }))
   const accepted = new Set<string>(written?.ids?.slice(1, -1).split(','))
   const taken = jobs.filter((job) => !accepted.has(job.id))
@@ -218,11 +245,11 @@ function answerTaken(job: PreparedJob, holders: Map<string, Holder>): Submitted 
   if (!holder)
     return new HoldfastError(
       'key_conflict',
-      `The key ${JSON.stringify(job.key)} was taken by a job that was removed meanwhile; submit again.`,
+      `The key ${JSON.stringify(job.key)} belonged to a job that has just been removed; submit again.`,
     )
   if (holder.fingerprint === job.fingerprint) return { id: holder.job_id as JobId, isNew: false }
   return new HoldfastError(
     'key_conflict',
-    `The key ${JSON.stringify(job.key)} was used before with another kind or input (job ${holder.job_id}); use a fresh key for another job.`,
+    `The key ${JSON.stringify(job.key)} was already used with a different kind or input (job ${holder.job_id}); use a new key for a different job.`,
   )
 }

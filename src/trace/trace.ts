@@ -14,30 +14,30 @@ import {
 export interface SpanFacts {
   name: string
   kind: 'producer' | 'consumer' | 'client'
-  /** The span that it belongs to, as W3C traceparent; undefined: the one that is active, if one is. */
+  /** The parent span, as W3C traceparent; undefined: the active one, if any. */
   parent: string | null | undefined
   attributes: Attributes
 }
 
-/** A span of ours that was begun. Nothing here throws: what a tracer does wrong must not cost a job. */
+/** A span that we started. Nothing here throws: a faulty tracer must not cost a job. */
 export interface Traced {
-  /** As W3C traceparent, for whoever comes after it. */
+  /** As W3C traceparent, to pass on. */
   readonly traceparent: string
-  /** Runs something while the span is active, so that spans made in there belong to it. */
+  /** Runs `work` while the span is active, so that spans created in it become its children. */
   run<T>(work: () => T): T
-  /** Ends it once; `error` says what went wrong, if something did. */
+  /** Ends it; later calls do nothing. `error` says what went wrong, if anything. */
   end(facts?: { attributes?: Attributes; error?: string }): void
 }
 
 const kinds = { producer: SpanKind.PRODUCER, consumer: SpanKind.CONSUMER, client: SpanKind.CLIENT }
 const shape = /^(?!ff)[0-9a-f]{2}-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})$/
 
-/** Whether a word from outside has the form of a W3C traceparent. */
+/** Whether a value from outside has the form of a W3C traceparent. */
 export function isTraceparent(word: unknown): word is string {
   return typeof word === 'string' && shape.test(word)
 }
 
-/** Begins a span; null if this process has no tracer, which costs next to nothing. */
+/** Starts a span; null if this process has no tracer, which costs next to nothing. */
 export function beginSpan(tell: () => SpanFacts): Traced | null {
   try {
     const tracer = tracerOf()
@@ -50,7 +50,7 @@ export function beginSpan(tell: () => SpanFacts): Traced | null {
   }
 }
 
-/** Does something within a span, which ends with it. */
+/** Runs `work` within a span, which ends with it. */
 export async function inSpan<T>(tell: () => SpanFacts, work: (span: Traced | null) => Promise<T>): Promise<T> {
   const span = beginSpan(tell)
   if (!span) return work(null)
@@ -64,7 +64,7 @@ export async function inSpan<T>(tell: () => SpanFacts, work: (span: Traced | nul
   }
 }
 
-/** The tracer of the user's SDK. Without one the API has only a stand-in, which has no tracer to stand in for. */
+/** The tracer of the user's SDK. Without an SDK, the API has only a proxy, which has no tracer to delegate to. */
 function tracerOf(): Tracer | undefined {
   const provider = trace.getTracerProvider()
   if (!('getDelegateTracer' in provider)) return provider.getTracer('holdfast')
@@ -95,7 +95,7 @@ function tracedOf(span: Span, around: Context): Traced {
   }
 }
 
-/** Whatever a context manager does wrong, the work is done, and once. */
+/** Even with a faulty context manager, the work runs, and once. */
 function runWithin<T>(span: Span, around: Context, work: () => T): T {
   let hasBegun = false
   const begin = () => {

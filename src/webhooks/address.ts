@@ -1,20 +1,20 @@
-// Whoever registers a webhook chooses where this process connects to. Without a policy that is a way into the networks
-// around it: databases, admin pages, the metadata service of the cloud. So an address passes if it is public, or if the
-// operator has listed it; and it is judged by what it means, however it is written. A name says nothing about where it
-// leads, so names are judged twice: here by themselves, and at each connection by every address that they resolve to.
+// The creator of a webhook chooses where this process connects to. Without a policy, that is a way into the networks around it: databases,
+// admin pages, the metadata service of the cloud. So an address is allowed if it is public, or if the operator has listed it. It is judged by
+// what it means, regardless of how it is written. A name does not tell where it leads, so names are judged twice: here as such, and at each
+// connection by the addresses that they resolve to.
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import ipaddr from 'ipaddr.js'
 import { HoldfastError } from '../errors/errors.ts'
 
-/** What the policy says: on the allow-list, public and so open to all, or refused because it is of some sort. */
+/** The verdict of the policy: on the allow-list, public, or refused, with the sort of address that it is. */
 export type Verdict = { kind: 'listed' } | { kind: 'public' } | { kind: 'refused'; sort: string }
 
 /** Decides where webhooks may go. */
 export interface AddressPolicy {
-  /** Judges an IP address, and the name that it was found under: a name on the allow-list vouches for its addresses. */
+  /** Judges an IP address, and the name that resolved to it: a name on the allow-list allows its addresses. */
   check(address: string, name?: string): Verdict
-  /** Judges the host of a URL before anything is looked up. A name that is `public` has addresses yet to be checked. */
+  /** Judges the host of a URL before a lookup. The addresses of a name that is `public` are still to be checked. */
   checkHost(host: string): Verdict
 }
 
@@ -35,7 +35,7 @@ const sorts: Record<string, string> = {
   unspecified: 'unspecified',
 }
 
-/** Where clouds hand out credentials to whoever can connect. One of them looks public. */
+/** Addresses where clouds give credentials to any client. One of them looks public. */
 const metadata = [
   '169.254.169.254',
   '169.254.170.2',
@@ -51,7 +51,7 @@ const metadata = [
 const globalUnicast = ipaddr.IPv6.parse('2000::')
 const nat64 = ipaddr.IPv6.parse('64:ff9b::')
 
-/** A policy that refuses all but public addresses and those on the list: CIDRs, single addresses, or host names. */
+/** Makes a policy that allows only public addresses and those on the list: CIDRs, single addresses, or host names. */
 export function makeAddressPolicy({ allow }: { allow: string[] }): AddressPolicy {
   const entries = allow.map(entryOf)
   const ranges = entries.filter((entry) => typeof entry !== 'string')
@@ -71,7 +71,7 @@ export function makeAddressPolicy({ allow }: { allow: string[] }): AddressPolicy
       const name = plainName(host)
       if (names.has(name)) return listed
       if (addressOf(name)) return check(name)
-      // these never leave the machine (RFC 6761), so there is no need to look them up to know where they lead
+      // these always mean this machine (RFC 6761), so there is no need to look them up
       if (/(^|\.)localhost$/.test(name))
         return ['127.0.0.1', '::1'].map((one) => check(one)).find(isGood) ?? check('::1')
       return open
@@ -87,7 +87,7 @@ function refused(sort: string): Verdict {
   return { kind: 'refused', sort }
 }
 
-/** Without the brackets and the trailing dot that a host may have in a URL. */
+/** A host without the brackets and the trailing dot that it may have in a URL. */
 function plainName(host: string): string {
   return host
     .toLowerCase()
@@ -101,25 +101,25 @@ function addressOf(text: string): Address | undefined {
   return ipaddr.isValid(plain) ? ipaddr.process(plain) : undefined
 }
 
-/** Without dots and zone: the library takes ::10.0.0.1 for ::ffff:10.0.0.1, to which the system would not connect. */
+/** An IPv6 address without dots and zone: the library takes ::10.0.0.1 for ::ffff:10.0.0.1, to which the system would not connect. */
 function inHex(text: string): string {
   return new URL(`http://[${text.replace(/%.*/, '')}]/`).hostname.slice(1, -1)
 }
 
-/** The address, and the one that a translator on the way would make of it. */
+/** The address, and the one that a NAT64 translator would turn it into. */
 function formsOf(address: Address): Address[] {
   if (!isIPv6(address) || !address.match(nat64, 96)) return [address]
   return [address, ipaddr.fromByteArray(address.toByteArray().slice(12))]
 }
 
-/** Why an address is not public, in a word; undefined if it is. */
+/** The sort of an address that is not public; undefined if it is public. */
 function sortOf(address: Address): string | undefined {
   if (isMetadata(address)) return 'cloud metadata'
   const meant = formsOf(address).at(-1)
   if (meant && meant !== address) return sortOf(meant)
   const range = address.range()
-  // Most of IPv6 is not assigned to anybody, and the library calls it unicast. Tunnels (6to4, Teredo, IPv4-compatible)
-  // embed an IPv4 address; nobody serves webhooks behind one, so they are refused as a whole.
+  // most of IPv6 is unassigned, and the library calls it unicast; tunnels (6to4, Teredo, IPv4-compatible) embed an IPv4 address, and nobody
+  // receives webhooks behind one, so all are refused
   const isPublic = range === 'unicast' && (!isIPv6(address) || address.match(globalUnicast, 3))
   return isPublic ? undefined : (sorts[range] ?? 'reserved')
 }
@@ -133,7 +133,7 @@ function isIPv6(address: Address): address is ipaddr.IPv6 {
 }
 
 function covers([base, bits]: Range, address: Address): boolean {
-  // a range such as fc00::/7 was not meant to open the metadata service that lies in it
+  // a range such as fc00::/7 is not meant to allow the metadata service inside it
   if (isMetadata(address) && bits < widthOf(base)) return false
   if (isIPv6(address)) return isIPv6(base) && address.match(base, bits)
   return !isIPv6(base) && address.match(base, bits)
@@ -143,13 +143,13 @@ function widthOf(address: Address): number {
   return isIPv6(address) ? 128 : 32
 }
 
-/** An entry of the allow-list, as a range or a name. */
+/** Parses an entry of the allow-list into a range or a name. */
 function entryOf(entry: string): Range | string {
   const [, text = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(entry) ?? []
   if (isIP(text) && !text.includes('%')) return rangeOf(entry, text, bits)
   const name = domainToASCII(text).replace(/\.$/, '')
   const isName = /^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/.test(name)
-  // what ends in a number is an address to every URL parser, so 10.0.0 or 0x7f.1 can only be a slip
+  // URL parsers take a host that ends in a number for an address, so 10.0.0 or 0x7f.1 can only be a mistake
   if (bits !== undefined || !isName || /(^|\.)(\d+|0x[0-9a-f]*)$/.test(name))
     throw malformed(entry, 'Give a CIDR such as 10.0.0.0/8, an IP address, or a host name without scheme and port')
   return name

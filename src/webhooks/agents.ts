@@ -4,7 +4,7 @@ import type { AddressPolicy } from './address.ts'
 import { pinnedLookup } from './lookup.ts'
 import type { NameResolver } from './resolver.ts'
 
-/** What agents need to know. */
+/** What agents need. */
 export interface AgentOptions {
   policy: AddressPolicy
   resolver: NameResolver
@@ -12,7 +12,7 @@ export interface AgentOptions {
   ca?: string[]
 }
 
-/** Agents of tenants that have nothing under way are kept up to this number; the connections of one end after seconds. */
+/** How many agents to keep, unless more are in use. The connections of an idle agent end after seconds. */
 const mostAgents = 200
 
 interface Entry {
@@ -20,7 +20,7 @@ interface Entry {
   users: number
 }
 
-/** An agent per tenant: so the look-up of a connection knows whose it is, and no tenant waits for a connection of another. */
+/** One agent per tenant, so that the lookup of a connection knows its tenant, and no tenant waits for a connection of another. */
 export class Agents {
   readonly #options: AgentOptions
   readonly #entries = new Map<string, Entry>()
@@ -29,10 +29,10 @@ export class Agents {
     this.#options = options
   }
 
-  /** Does something with the agent of a tenant. */
+  /** Runs `work` with the agent of a tenant. */
   async use<T>(tenant: string, work: (agent: Agent) => Promise<T>): Promise<T> {
     const entry = this.#entries.get(tenant) ?? { agent: agentOf(this.#options, tenant), users: 0 }
-    // the latest goes to the end of the map
+    // the most recent goes to the end of the map
     this.#entries.delete(tenant)
     this.#entries.set(tenant, entry)
     entry.users++
@@ -62,7 +62,7 @@ export class Agents {
 }
 
 async function agentOf({ policy, timeoutMs, resolver, ca }: AgentOptions, tenant: string): Promise<Agent> {
-  // loaded with the first post: it would cost every process a tenth of a second, and most never send one
+  // loaded with the first request: it would cost every process a tenth of a second, and most never send one
   const { Agent } = await import('undici')
   return new Agent({
     connect: {
@@ -74,7 +74,7 @@ async function agentOf({ policy, timeoutMs, resolver, ca }: AgentOptions, tenant
     keepAliveTimeout: 4_000,
     keepAliveMaxTimeout: 10_000,
     maxHeaderSize: 16_384,
-    // the deadline of the post rules; these would only end it with another sentence
+    // the deadline of the request applies; these would only end it with another message
     headersTimeout: 0,
     bodyTimeout: 0,
   })

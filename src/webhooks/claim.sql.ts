@@ -1,9 +1,9 @@
-import { raw, type Sql, sql, statement } from '../store/sql.ts'
+import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
 
-/** A delivery that this process may send until its claim ends. */
+/** A claimed delivery, which this process may send until the claim ends. */
 export interface ClaimedDelivery {
   id: string
-  /** The fence: whoever holds a lower number was overtaken. */
+  /** The fence: a sender with a lower number has lost its claim. */
   tries: number
   failures: number
   event_id: string
@@ -20,18 +20,18 @@ export interface ClaimedDelivery {
   old_secret: string | null
   trace: string | null
   is_off: boolean
-  /** The database's time at the claim, in milliseconds since 1970. */
+  /** When it was claimed by the database clock, in milliseconds since 1970. */
   now_ms: number
 }
 
 /**
- * How much may be claimed: in all, of each tenant, and of each lane. Tenants and lanes that are not listed get what is said for others. They
- * are listed by when they had their last turn, and those who waited longest come first.
+ * How many deliveries may be claimed: in total, of each tenant, and of each lane. Tenants and lanes that are not listed get the defaults. The
+ * lists are in the order of their last turn: those that have waited longest come first.
  */
 export interface ClaimRoom {
   limit: number
   tenantMost: number
-  /** In the slow lanes of a tenant together. */
+  /** In all slow lanes of a tenant together. */
   tenantSlowMost: number
   tenants: string[]
   tenantMosts: number[]
@@ -43,16 +43,16 @@ export interface ClaimRoom {
   slows: boolean[]
 }
 
-/** Behind which lane the walk goes on, for tenants that have more lanes than one walk looks at. */
+/** The lane after which to continue, for tenants that have more lanes than one claim visits. */
 export interface ClaimCursors {
   cursorTenants: string[]
   cursors: string[]
 }
 
-/** How many lanes of one tenant a claim looks at. Jobs can name a receiver each, so a tenant can have any number of lanes. */
+/** How many lanes of one tenant a claim visits. Each job can name its own receiver, so a tenant can have any number of lanes. */
 const lanesAtOnce = 250
 
-/** From tenant to tenant along the index, so that the cost is their number, however many deliveries each has. */
+/** Hops from tenant to tenant along the index, so that the cost depends on their number, not on the number of deliveries. */
 const tenants = sql`
     (
       select delivery.tenant
@@ -79,7 +79,7 @@ const firstAfter = (after: string) =>
           order by delivery.lane, delivery.next_at
           limit 1`)
 
-/** From lane to lane of a tenant along the index, up to so many. */
+/** Hops from lane to lane of a tenant along the index, up to `most` lanes. */
 const lanesOf = (most: number) => sql`
       with recursive hop (lane, next_at, number) as (
         select first.lane, first.next_at, 1
@@ -93,7 +93,7 @@ const lanesOf = (most: number) => sql`
       select lane, next_at
       from hop`
 
-/** What is due in the lanes of a tenant that are slow, or in those that are not. */
+/** The deliveries that are due in the slow lanes of a tenant, or in its other lanes. */
 const dueIn = (isSlow: boolean, limit: Sql) => sql`
         (
           select due.id
@@ -114,36 +114,53 @@ const dueIn = (isSlow: boolean, limit: Sql) => sql`
           limit ${limit}
         )`
 
-/**
- * Claims what is due: of each tenant an equal share of the whole, and of each lane as much as it has room for. A sender that dies leaves
- * rows that come due by themselves. What is locked is not guarded a second time: the guard is the predicate of an index, and the update
- * would walk all of it. Answers one row more, without an id, with the tenants that have further lanes, and the last lane that was looked at.
- */
-export const claimDeliveries = statement<ClaimedDelivery | { id: null; further: Record<string, string> | null }>()(
-  'delivery.claim',
-  (p: ClaimRoom & ClaimCursors & { claimMs: number }) => sql`
-  with recursive tenant (tenant) as (${tenants}),
-  open as materialized (
+/** The tenants with room, and where to continue in their lanes. */
+const openTenants = (p: ClaimRoom & ClaimCursors) => sql`
     select tenant.tenant, coalesce(known.most, ${p.tenantMost}::int) as most, coalesce(known.slow_most, ${p.tenantSlowMost}::int) as slow_most,
       known.place, coalesce(walked.cursor, '') as cursor
     from tenant
     left join unnest(${p.tenants}::text[], ${p.tenantMosts}::int[], ${p.tenantSlowMosts}::int[])
       with ordinality as known (tenant, most, slow_most, place) on known.tenant = tenant.tenant
     left join unnest(${p.cursorTenants}::text[], ${p.cursors}::text[]) as walked (tenant, cursor) on walked.tenant = tenant.tenant
-    where coalesce(known.most, ${p.tenantMost}::int) > 0
-  ),
+    where coalesce(known.most, ${p.tenantMost}::int) > 0`
+
+/** The lanes with due deliveries and room for them. */
+const openLanes = (p: ClaimRoom) => sql`
+    select lane.tenant, lane.lane, coalesce(known.most, ${p.most}::int) as most, coalesce(known.is_slow, true) as is_slow, known.place
+    from lane
+    left join unnest(${p.laneTenants}::text[], ${p.lanes}::text[], ${p.mosts}::int[], ${p.slows}::boolean[])
+      with ordinality as known (tenant, lane, most, is_slow, place) on known.tenant = lane.tenant and known.lane = lane.lane
+    where lane.next_at <= now() and coalesce(known.most, ${p.most}::int) > 0`
+
+/** The `claimed` deliveries, with what it takes to send them. */
+const claimedRows = raw(`
+  select claimed.id, claimed.tries, claimed.failures, claimed.event_id, claimed.type, claimed.tenant, claimed.job_id, claimed.lane, claimed.body,
+    claimed.endpoint_id, coalesce(endpoint.url, hook.url) as url, coalesce(endpoint.headers, hook.headers) as headers,
+    coalesce(endpoint.secret, hook.secret) as secret, case when endpoint.old_secret_until > now() then endpoint.old_secret end as old_secret,
+    payload.trace, endpoint.disabled_at is not null as is_off, (date_part('epoch', now()) * 1000)::float8 as now_ms, null::json as further
+  from claimed
+  left join holdfast.endpoint on endpoint.id = claimed.endpoint_id
+  left join lateral (
+    select * from holdfast.job_webhook where job_id = claimed.job_id and claimed.endpoint_id is null limit 1
+  ) as hook on true
+  left join lateral (select trace from holdfast.job_payload where job_id = claimed.job_id limit 1) as payload on true`)
+
+/**
+ * Claims what is due: an equal share of the total for each tenant, and of each lane as many as it has room for. The deliveries of a sender that
+ * dies become due again by themselves. Locked rows are not guarded again: the guard is the predicate of an index, and the update would walk
+ * all of it. Returns one more row, without an id, with the tenants that have further lanes and the last lane that was visited.
+ */
+export const claimDeliveries = statement<ClaimedDelivery | { id: null; further: Record<string, string> | null }>()(
+  'delivery.claim',
+  (p: ClaimRoom & ClaimCursors & { claimMs: number }) => sql`
+  with recursive tenant (tenant) as (${tenants}),
+  open as materialized (${openTenants(p)}),
   lane as materialized (
     select open.tenant, hop.lane, hop.next_at
     from open
     cross join lateral (${lanesOf(lanesAtOnce)}) as hop
   ),
-  room as materialized (
-    select lane.tenant, lane.lane, coalesce(known.most, ${p.most}::int) as most, coalesce(known.is_slow, true) as is_slow, known.place
-    from lane
-    left join unnest(${p.laneTenants}::text[], ${p.lanes}::text[], ${p.mosts}::int[], ${p.slows}::boolean[])
-      with ordinality as known (tenant, lane, most, is_slow, place) on known.tenant = lane.tenant and known.lane = lane.lane
-    where lane.next_at <= now() and coalesce(known.most, ${p.most}::int) > 0
-  ),
+  room as materialized (${openLanes(p)}),
   sharing as materialized (
     select open.tenant, open.place, open.slow_most, least(open.most, ceil(${p.limit}::float8 / count(*) over ())) as most
     from open
@@ -169,16 +186,7 @@ export const claimDeliveries = statement<ClaimedDelivery | { id: null; further: 
     where delivery.id = any(array(select id from due))
     returning delivery.*
   )
-  select claimed.id, claimed.tries, claimed.failures, claimed.event_id, claimed.type, claimed.tenant, claimed.job_id, claimed.lane, claimed.body,
-    claimed.endpoint_id, coalesce(endpoint.url, hook.url) as url, coalesce(endpoint.headers, hook.headers) as headers,
-    coalesce(endpoint.secret, hook.secret) as secret, case when endpoint.old_secret_until > now() then endpoint.old_secret end as old_secret,
-    payload.trace, endpoint.disabled_at is not null as is_off, (date_part('epoch', now()) * 1000)::float8 as now_ms, null::json as further
-  from claimed
-  left join holdfast.endpoint on endpoint.id = claimed.endpoint_id
-  left join lateral (
-    select * from holdfast.job_webhook where job_id = claimed.job_id and claimed.endpoint_id is null limit 1
-  ) as hook on true
-  left join lateral (select trace from holdfast.job_payload where job_id = claimed.job_id limit 1) as payload on true
+  ${claimedRows}
   union all
   select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, (
     select json_object_agg(cut.tenant, cut.cursor)
@@ -188,7 +196,7 @@ export const claimDeliveries = statement<ClaimedDelivery | { id: null; further: 
   )`,
 )
 
-/** How long the oldest delivery has been due: the first of each lane, from lane to lane along the index. */
+/** How long the oldest delivery has been due. Hops from lane to lane along the index to the first of each. */
 export const oldestDue = statement<{ late_ms: number }>()(
   'delivery.oldest',
   () => sql`

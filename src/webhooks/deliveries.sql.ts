@@ -1,7 +1,8 @@
-import { raw, type Sql, sql, statement } from '../store/sql.ts'
-import { notify } from '../store/wake.sql.ts'
+import { highestId, lowestId } from '../job/id.ts'
+import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { notify } from '../transitions/wake.sql.ts'
 
-/** A delivery, for whoever looks. */
+/** A delivery. */
 export interface DeliveryRow {
   id: string
   event_id: string
@@ -34,13 +35,14 @@ export interface DeliveryFilter {
 
 const columns = sql`id, event_id, event_seq, type, tenant, job_id, endpoint_id, state, created_at, next_at, claimed_at, tries, status, error, excerpt, ms, ended_at`
 
-const highest = raw(`'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid`)
+const lowest = raw(`'${lowestId}'::uuid`)
+const highest = raw(`'${highestId}'::uuid`)
 const fits = (p: DeliveryFilter) => sql`(${p.endpoint}::uuid is null or endpoint_id = ${p.endpoint})
     and (${p.job}::uuid is null or job_id = ${p.job})
     and (${p.tenant}::text is null or tenant = ${p.tenant})
     and (${p.state}::text is null or state = ${p.state})`
 
-/** A page of deliveries, the latest first. */
+/** A page of deliveries, newest first. */
 export const listDeliveries = statement<DeliveryRow>()(
   'delivery.list',
   (p: DeliveryFilter) => sql`
@@ -51,19 +53,19 @@ export const listDeliveries = statement<DeliveryRow>()(
   limit ${p.limit}`,
 )
 
-/** The same of one tenant, found by its index whatever others have; pairs are compared, because no other index has them in that order. */
+/** The same for one tenant, by an index, so that other tenants don't matter. The comparisons use pairs, because no other index has that order. */
 export const listDeliveriesOfTenant = statement<DeliveryRow>()(
   'delivery.list_tenant',
   (p: DeliveryFilter) => sql`
   select ${columns}
   from holdfast.delivery
-  where ${fits(p)} and (tenant, id) >= (${p.tenant}::text, '00000000-0000-0000-0000-000000000000'::uuid)
+  where ${fits(p)} and (tenant, id) >= (${p.tenant}::text, ${lowest})
     and (tenant, id) < (${p.tenant}::text, coalesce(${p.before}::uuid, ${highest})) and tenant <> 'default'
   order by tenant desc, id desc
   limit ${p.limit}`,
 )
 
-/** One delivery, with what is sent. */
+/** One delivery with its body. */
 export const getDelivery = statement<DeliveryRow & { body: string }>()(
   'delivery.get',
   (p: { id: string; tenant: string | null }) => sql`
@@ -72,7 +74,7 @@ export const getDelivery = statement<DeliveryRow & { body: string }>()(
   where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant})`,
 )
 
-/** How many deliveries are to be sent, and how many were given up; no more than `most` of each are looked at. The orders are those of their indexes. */
+/** Counts pending and dead deliveries, scanning at most `most` of each. The orders are those of their indexes. */
 export const countDeliveries = statement<{ pending: number; dead: number; is_capped: boolean }>()(
   'delivery.count',
   (p: { tenant: string | null; most: number }) => {
@@ -86,10 +88,10 @@ export const countDeliveries = statement<{ pending: number; dead: number; is_cap
   },
 )
 
-/** As if it were new, but for its fence, its id and its bytes. */
+/** Resets a delivery, except for its fence, its id and its body. */
 const anew = sql`state = 'pending', ended_at = null, next_at = now(), failures = 0, failed_at = null`
 
-/** Sends an ended delivery once more. No row back: it is still to be sent, or does not exist. */
+/** Sends an ended delivery again. No row back: it has not ended, or does not exist. */
 export const replayDelivery = statement<{ id: string }>()(
   'delivery.replay',
   (p: { id: string; tenant: string | null; by: string | null }) => sql`
@@ -100,7 +102,7 @@ export const replayDelivery = statement<{ id: string }>()(
     returning id, tenant, endpoint_id
   ),
   announced as (
-    insert into holdfast.event (type, tenant, data)
+    insert into holdfast.event_log (type, tenant, data)
     select 'delivery.replayed', tenant,
       json_strip_nulls(json_build_object('deliveries', 1, 'delivery', id, 'endpoint', endpoint_id, 'by', ${p.by}::text))
     from changed
@@ -109,7 +111,7 @@ export const replayDelivery = statement<{ id: string }>()(
   from changed`,
 )
 
-/** Which ended deliveries to send once more; null means any. */
+/** Which ended deliveries to send again; null means any. */
 interface Replay {
   endpoint: string | null
   tenant: string | null
@@ -125,8 +127,8 @@ const isChosen = (p: Replay) => sql`state = any(${p.states}::text[])
       and (${p.since}::timestamptz is null or created_at >= ${p.since})`
 
 /**
- * Sends ended deliveries once more, some at a time, with one event for each tenant; the highest id gives `after` for the next ones. Those of a tenant are found by its index, whatever
- * others have: one of the two walks is never begun.
+ * Sends ended deliveries again, a batch at a time, with one event for each tenant; the highest id is `after` for the next batch. Those of one
+ * tenant are found by its index, so that other tenants don't matter; only one of the two scans ever runs.
  */
 export const replayDeliveries = statement<{ id: string }>()(
   'delivery.replay_all',
@@ -156,7 +158,7 @@ export const replayDeliveries = statement<{ id: string }>()(
     returning id, tenant
   ),
   announced as (
-    insert into holdfast.event (type, tenant, data)
+    insert into holdfast.event_log (type, tenant, data)
     select 'delivery.replayed', tenant, json_strip_nulls(json_build_object('deliveries', count(*), 'endpoint', ${p.endpoint}::uuid, 'by', ${p.by}::text))
     from changed
     group by tenant
@@ -165,7 +167,7 @@ export const replayDeliveries = statement<{ id: string }>()(
   from changed`,
 )
 
-/** Forgets deliveries that ended long ago. */
+/** Removes deliveries that ended long ago. */
 export const forgetDeliveries = statement<{ id: string }>()(
   'delivery.forget',
   (p: { olderThanMs: number; limit: number }) => sql`

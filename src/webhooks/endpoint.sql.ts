@@ -1,7 +1,8 @@
 import type { EventType } from '../job/event-type.ts'
-import { raw, type Sql, sql, statement } from '../store/sql.ts'
+import { highestId } from '../job/id.ts'
+import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
 
-/** An endpoint, without its secrets: they are read only to sign. */
+/** An endpoint without its secrets, which are read only to sign. */
 export interface EndpointRow {
   id: string
   tenant: string
@@ -17,13 +18,13 @@ export interface EndpointRow {
   old_secret_until: Date | null
 }
 
-/** One endpoint, perhaps only if it is of that tenant. */
+/** One endpoint; with a tenant, only if it belongs to it. */
 export interface EndpointScope {
   id: string
   tenant: string | null
 }
 
-/** Who changes an endpoint, for the record. */
+/** An endpoint to act on, and who does it. */
 export interface EndpointAct extends EndpointScope {
   by: string | null
 }
@@ -32,7 +33,7 @@ const columns = sql`id, tenant, url, types, items, headers, note, created_at, di
     case when old_secret_until > now() then old_secret_until end as old_secret_until`
 const isIt = (p: EndpointScope) => sql`id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant})`
 
-/** What an event tells of an endpoint: of its URL only the origin, for the rest often holds somebody's token. */
+/** The data of an event about an endpoint. Of its URL only the origin, because the rest often contains a token. */
 const told = (p: {
   by: string | null
   changed?: string[]
@@ -43,20 +44,20 @@ const told = (p: {
 /** The event about the endpoint in `changed`, written with the change. */
 const announcing = (type: EventType, p: Parameters<typeof told>[0]): Sql => sql`
   announced as (
-    insert into holdfast.event (type, tenant, data)
+    insert into holdfast.event_log (type, tenant, data)
     select ${raw(`'${type}'`)}, tenant, ${told(p)}
     from changed
   )`
 
-/** Lets one transaction at a time make endpoints of a tenant, so that two together do not pass its limit. */
+/** Lets one transaction at a time create endpoints of a tenant, so that two together don't exceed its limit. */
 export const lockEndpoints = statement<never>()(
   'endpoint.lock',
   (p: { tenant: string }) => sql`select pg_advisory_xact_lock(hashtextextended(${`holdfast.endpoint ${p.tenant}`}, 0))`,
 )
 
 /**
- * Makes an endpoint. No row back: the tenant has as many as it may have. The event comes first, so that its place in the log is before the endpoint's,
- * which is not told of its own creation.
+ * Creates an endpoint. No row back: the tenant has reached its limit. The event comes first, so that its position in the log is before the
+ * endpoint's, which then does not receive the event of its own creation.
  */
 export const createEndpoint = statement<EndpointRow>()(
   'endpoint.create',
@@ -73,7 +74,7 @@ export const createEndpoint = statement<EndpointRow>()(
     by: string | null
   }) => sql`
   with announced as (
-    insert into holdfast.event (type, tenant, data)
+    insert into holdfast.event_log (type, tenant, data)
     select 'endpoint.created', tenant, ${told({ by: p.by })}
     from (select ${p.id}::uuid as id, ${p.tenant}::text as tenant, ${p.url}::text as url) as wanted
     where (select count(*) from holdfast.endpoint where tenant = ${p.tenant}) < ${p.most}::int
@@ -85,13 +86,13 @@ export const createEndpoint = statement<EndpointRow>()(
   returning ${columns}`,
 )
 
-/** The endpoints, the latest first. */
+/** Endpoints, newest first. */
 export const listEndpoints = statement<EndpointRow>()(
   'endpoint.list',
   (p: { tenant: string | null; before: string | null; limit: number }) => sql`
   select ${columns}
   from holdfast.endpoint
-  where (${p.tenant}::text is null or tenant = ${p.tenant}) and id < coalesce(${p.before}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+  where (${p.tenant}::text is null or tenant = ${p.tenant}) and id < coalesce(${p.before}::uuid, ${raw(`'${highestId}'::uuid`)})
   order by id desc
   limit ${p.limit}`,
 )
@@ -105,7 +106,7 @@ export const getEndpoint = statement<EndpointRow>()(
   where ${isIt(p)}`,
 )
 
-/** What it takes to sign a test of an endpoint. That somebody asked for it is an event. */
+/** What a test of an endpoint needs. An event records the test. */
 export const endpointSecrets = statement<{
   url: string
   headers: Record<string, string>
@@ -127,7 +128,7 @@ export const endpointSecrets = statement<{
   from changed`,
 )
 
-/** Changes an endpoint; null leaves as it is. What it wants it wants from here on. */
+/** Changes an endpoint; null leaves a field unchanged. New event types apply from now on. */
 export const updateEndpoint = statement<EndpointRow>()(
   'endpoint.update',
   (
@@ -137,7 +138,7 @@ export const updateEndpoint = statement<EndpointRow>()(
       items: boolean | null
       headers: string | null
       note: string | null
-      /** The names of what changes. */
+      /** The names of the changed fields. */
       changed: string[]
     },
   ) => sql`
@@ -145,7 +146,7 @@ export const updateEndpoint = statement<EndpointRow>()(
     update holdfast.endpoint
     set url = coalesce(${p.url}::text, url), headers = coalesce(${p.headers}::json, headers), note = coalesce(${p.note}::text, note),
       types = coalesce(${p.types}::text[], types), items = coalesce(${p.items}::boolean, items),
-      types_seq = case when ${p.types}::text[] is null and ${p.items}::boolean is null then types_seq else holdfast.place_in_order() end
+      types_seq = case when ${p.types}::text[] is null and ${p.items}::boolean is null then types_seq else holdfast.end_of_log() end
     where ${isIt(p)}
     returning ${columns}
   ),
@@ -154,7 +155,7 @@ export const updateEndpoint = statement<EndpointRow>()(
   from changed`,
 )
 
-/** Gives an endpoint another secret; the one before stays valid for a while. */
+/** Gives an endpoint a new secret; the previous one stays valid for a while. */
 export const rotateSecret = statement<EndpointRow>()(
   'endpoint.rotate',
   (p: EndpointAct & { secret: string; graceMs: number }) => sql`
@@ -169,7 +170,7 @@ export const rotateSecret = statement<EndpointRow>()(
   from changed`,
 )
 
-/** Switches an endpoint on again. What died meanwhile stays dead until it is replayed. */
+/** Enables an endpoint. Deliveries that became dead letters stay so until they are replayed. */
 export const enableEndpoint = statement<EndpointRow>()(
   'endpoint.enable',
   (p: EndpointAct) => sql`
@@ -184,7 +185,7 @@ export const enableEndpoint = statement<EndpointRow>()(
   from changed`,
 )
 
-/** What waits for an endpoint dies. Locks deliveries before the endpoint, as whoever writes an outcome does. */
+/** Turns the pending deliveries of an endpoint into dead letters. Locks deliveries before the endpoint, in the same order as writing outcomes. */
 const dropWaiting = (p: EndpointScope, why: string) => sql`
   dropped as (
     update holdfast.delivery
@@ -193,7 +194,7 @@ const dropWaiting = (p: EndpointScope, why: string) => sql`
     returning id
   )`
 
-/** Switches an endpoint off by hand. */
+/** Disables an endpoint. */
 export const disableEndpoint = statement<EndpointRow>()(
   'endpoint.disable',
   (p: EndpointAct & { why: string; error: string }) => sql`

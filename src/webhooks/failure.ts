@@ -2,7 +2,7 @@ import { messageOf } from '../errors/errors.ts'
 import { RefusedNameError } from './lookup.ts'
 import { UnresolvedNameError } from './resolver.ts'
 
-/** The same for a name that does not exist and for one that leads inside: whoever learned which could map your network. */
+/** The same for a name that does not exist and for one with internal addresses: the difference would reveal your network. */
 const leadsNowhere = 'The host name does not resolve to an address that webhooks may be sent to.'
 const isUnanswered = 'The host name could not be looked up: no name server answered in time.'
 
@@ -14,14 +14,14 @@ const sentences: Record<string, string> = {
   UND_ERR_SOCKET: 'The connection was closed before an answer came.',
   ETIMEDOUT: 'No connection came about in time.',
   UND_ERR_CONNECT_TIMEOUT: 'No connection came about in time.',
-  UND_ERR_HEADERS_TIMEOUT: 'No answer came in time.',
+  UND_ERR_HEADERS_TIMEOUT: 'The receiver did not respond in time.',
   UND_ERR_HEADERS_OVERFLOW: 'The headers of the answer are too large.',
   EHOSTUNREACH: 'The host cannot be reached from here.',
   ENETUNREACH: 'The network of the host cannot be reached from here.',
   EADDRNOTAVAIL: 'The network of the host cannot be reached from here.',
 }
 
-/** Why a request has failed without an answer, in a sentence for the person who looks after the receiver. */
+/** Why a request failed without a response, in a sentence for the operator of the receiver. */
 export function sentenceOf(error: unknown): string {
   if (error instanceof RefusedNameError) return leadsNowhere
   if (error instanceof UnresolvedNameError) return error.isUnanswered ? isUnanswered : leadsNowhere
@@ -35,7 +35,7 @@ export function sentenceOf(error: unknown): string {
   return `The request failed: ${message}.`
 }
 
-/** True if the request itself is malformed, so that no retry can mend it. */
+/** Whether the request itself is malformed, so that a retry can't help. */
 export function isMalformed(error: unknown): boolean {
   return codeOf(error) === 'UND_ERR_INVALID_ARG'
 }

@@ -3,7 +3,7 @@ import { HoldfastError } from '../errors/errors.ts'
 const maxCount = 20
 const maxBytes = 4_096
 
-/** Headers that are ours, of the connection, or that claim to come from a proxy or a browser. */
+/** Headers that Holdfast or the connection sets, or that pretend to come from a proxy or a browser. */
 const taken = new Set([
   'accept-encoding',
   'connection',
@@ -31,7 +31,7 @@ const taken = new Set([
 ])
 const takenPrefixes = ['webhook-', 'proxy-', 'sec-', 'x-forwarded-']
 
-/** Headers that somebody wants on each of their deliveries, with names in small letters. Throws if one is not theirs to set. */
+/** Checks custom headers of deliveries, and returns them with lower-case names. Throws if one is reserved. */
 export function checkHeaders(headers: unknown): Record<string, string> {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
     throw invalid('The headers of a webhook must be an object of names and texts')
@@ -46,7 +46,7 @@ export function checkHeaders(headers: unknown): Record<string, string> {
 }
 
 function checkName(given: string): string {
-  // before it is put in small letters, which would turn the sign of Kelvin into a k
+  // checked before it becomes lower case, which would turn the Kelvin sign into a k
   if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}$/.test(given)) throw invalid(`${shown(given)} is not the name of a header`)
   const name = given.toLowerCase()
   if (taken.has(name) || takenPrefixes.some((prefix) => name.startsWith(prefix)))
@@ -54,7 +54,7 @@ function checkName(given: string): string {
   return name
 }
 
-// Values are often credentials, so no message repeats one.
+// values are often credentials, so no message repeats one
 function checkValue(name: string, value: unknown): string {
   if (typeof value !== 'string') throw invalid(`The value of the header ${shown(name)} must be a text`)
   if (!/^[\t\x20-\x7e]*$/.test(value) || value.trim() !== value)

@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
 
-/** Finds the addresses that this machine itself gives a name; none if it does not know the name. */
+/** Finds the addresses of a name in the hosts file; none if it is not listed. */
 export type FindHost = (name: string) => Promise<string[]>
 
 const systemHosts =
@@ -11,7 +11,7 @@ const systemHosts =
     : '/etc/hosts'
 const loopback = ['127.0.0.1', '::1']
 
-/** Reads the hosts file, and again whenever it has changed. Names under localhost never leave the machine (RFC 6761). */
+/** Reads the hosts file, and again whenever it has changed. Names under localhost always mean this machine (RFC 6761). */
 export function makeHosts(path = systemHosts): FindHost {
   let known = new Map<string, string[]>()
   let version = ''
@@ -24,13 +24,13 @@ export function makeHosts(path = systemHosts): FindHost {
   }
 }
 
-/** Changes with the file; empty if there is none. */
+/** A value that changes with the file; empty if there is none. */
 async function versionOf(path: string): Promise<string> {
   const found = await stat(path).catch(() => undefined)
   return found ? `${found.mtimeMs} ${found.size}` : ''
 }
 
-/** Every name of a hosts file, with its addresses in the order of the file. */
+/** The names of a hosts file, with their addresses in the order of the file. */
 export function parseHosts(text: string): Map<string, string[]> {
   const known = new Map<string, string[]>()
   for (const line of text.split('\n')) {
@@ -44,9 +44,9 @@ export function parseHosts(text: string): Map<string, string[]> {
   return known
 }
 
-/** The domains in which the system completes a name, from the text of a resolv.conf. */
+/** The search domains in the text of a resolv.conf. */
 export function parseSearch(text: string): string[] {
-  // the last line counts, as everywhere else on the system
+  // the last line counts, as for the rest of the system
   const [, domains = ''] = [...text.matchAll(/^[ \t]*(?:search|domain)[ \t]+(.*)$/gm)].at(-1) ?? []
   return domains.split(/\s+/).filter((domain) => domain !== '' && domain !== '.')
 }

@@ -1,25 +1,25 @@
-// How many deliveries may be in flight, and whose. Two promises: a receiver that is slow delays no fast one, and a tenant
-// that fills all it may delays no other tenant.
+// How many deliveries may be in flight, and of which tenant. Two promises: a slow receiver delays no fast one, and a tenant that uses all of
+// its share delays no other tenant.
 //
-// A lane is a receiver of a tenant. One that takes seconds gets few at a time, and all of a tenant that are slow together
-// never get all that it may have; one that was never heard of counts as slow, since a tenant can make hundreds at once.
+// A lane is a receiver of a tenant. A lane that takes seconds gets few deliveries at a time, and the slow lanes of a tenant together never get
+// all of its share. An unknown lane counts as slow, because a tenant can create hundreds at once.
 //
-// A tenant may have no more in flight than its limit, and no more than is still free. So one tenant alone takes half of
-// the whole, two take a third each, and however many there are, the next one finds about as much room as each of them has.
+// A tenant may have no more in flight than its limit, and no more than is still free. So one tenant alone takes half of the total, two take a
+// third each, and so on: the next tenant always finds about as much room as each of the others has.
 import type { ClaimRoom } from './claim.sql.ts'
 
-/** How many deliveries may be in flight: in all, and of one tenant. */
+/** How many deliveries may be in flight: in total, and of one tenant. */
 export interface LaneLimits {
   most: number
   mostPerTenant: number
 }
 
-/** A lane that was never heard of gets as few as a slow one. */
+/** How many deliveries an unknown lane gets, or a very slow one. */
 const fewest = 2
 const mostInLane = 16
-/** A receiver that takes so long is slow. */
+/** A receiver that takes this long is slow. */
 const slowMs = 1_000
-/** How many a lane gets is about how many it can take in this time. */
+/** A lane gets about as many deliveries as it can process in this time. */
 const shareMs = 3_200
 const slowShare = 0.75
 const mostKnown = 10_000
@@ -36,11 +36,11 @@ interface Tenant {
   slowInFlight: number
 }
 
-/** The lanes of a process, by tenant and receiver. */
+/** The lanes of a process. */
 export class Lanes {
   readonly #limits: LaneLimits
   readonly #lanes = new Map<string, Lane>()
-  /** Those with something in flight, the one that had its last turn longest ago first. */
+  /** How many each tenant has in flight. The tenant whose last turn is longest ago comes first. */
   readonly #tenants = new Map<string, number>()
   #size = 0
 
@@ -48,7 +48,7 @@ export class Lanes {
     this.#limits = limits
   }
 
-  /** How many are in flight. */
+  /** How many deliveries are in flight. */
   get size(): number {
     return this.#size
   }
@@ -58,9 +58,9 @@ export class Lanes {
     return this.#capOf() > (this.#tenants.get(tenant) ?? 0)
   }
 
-  /** What may be claimed. Never all that is free, so that a tenant who comes next finds room. */
+  /** How many deliveries may be claimed. Never all that are free, so that the next tenant finds room. */
   room(): ClaimRoom {
-    // those that are idle and unheard of get what every other lane gets
+    // idle lanes of unknown speed get the default
     const known = [...this.#lanes.values()].filter(({ inFlight, averageMs }) => inFlight > 0 || averageMs !== null)
     const tenants = this.#inFlightOf(known)
     const free = this.#limits.most - this.#size
@@ -83,7 +83,7 @@ export class Lanes {
   begin(tenant: string, name: string): void {
     const key = keyOf(tenant, name)
     const lane = this.#lanes.get(key) ?? { tenant, name, inFlight: 0, averageMs: null }
-    // the latest goes to the end of the map
+    // the most recent goes to the end of the map
     this.#lanes.delete(key)
     this.#lanes.set(key, lane)
     lane.inFlight++
@@ -94,7 +94,7 @@ export class Lanes {
     this.#forgetSome()
   }
 
-  /** One has ended. Null if it says nothing about how fast the receiver is. */
+  /** A delivery has ended. `ms` is null if it says nothing about the speed of the receiver. */
   end(tenant: string, name: string, ms: number | null): void {
     this.#size--
     const inFlight = (this.#tenants.get(tenant) ?? 1) - 1
@@ -120,7 +120,7 @@ export class Lanes {
     return tenants
   }
 
-  /** Those heard of longest ago are forgotten first. */
+  /** Forgets the lanes that were used longest ago first. */
   #forgetSome(): void {
     for (const [key, lane] of this.#lanes) {
       if (this.#lanes.size <= mostKnown) return
@@ -133,12 +133,12 @@ function isSlow({ averageMs }: Lane): boolean {
   return averageMs === null || averageMs >= slowMs
 }
 
-/** The part of a number that slow lanes may have together. */
+/** The share that slow lanes may have together. */
 function slowOf(count: number): number {
   return Math.ceil(count * slowShare)
 }
 
-/** The name of a tenant has no spaces. */
+/** The name of a tenant contains no spaces. */
 function keyOf(tenant: string, lane: string): string {
   return `${tenant} ${lane}`
 }

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { AddressPolicy } from './address.ts'
 import { type Resolve, UnresolvedNameError } from './resolver.ts'
 
-/** Thrown if a name leads only to where webhooks may not go. For the operator: told to a tenant, it is a map of your network. */
+/** Thrown if a name resolves only to addresses that are not allowed. For the operator only: it would show a tenant your network. */
 export class RefusedNameError extends Error {
   readonly host: string
   readonly sorts: string[]
@@ -16,20 +16,19 @@ export class RefusedNameError extends Error {
   }
 }
 
-/** Whose look-up it is, and how names are found and judged. */
+/** What a lookup needs. */
 export interface LookupParts {
   policy: AddressPolicy
   resolve: Resolve
   tenant: string
 }
 
-/** A look-up that fails takes no less: how soon it failed would tell whether an internal name exists. */
+/** The minimum duration of a failed lookup: otherwise its duration would show whether an internal name exists. */
 const leastFailureMs = 300
 
 /**
- * The look-up of a connector. The name is resolved once, and the socket gets the addresses that have passed, so a name
- * that changes its answer between the check and the connection gains nothing. Not called for IP addresses: the URL of
- * each post is checked for those.
+ * The lookup of a connection. The name is resolved once, and the socket gets only addresses that were checked, so a name that changes its
+ * answer between the check and the connection gains nothing. It is not called for IP addresses: the URL of each request is checked for those.
  */
 export function pinnedLookup(parts: LookupParts): LookupFunction {
   return (name, options, answer) => {
@@ -53,7 +52,7 @@ interface Found {
   family: number
 }
 
-/** The addresses of a name that have passed; at least one. */
+/** The allowed addresses of a name; at least one. */
 async function checked({ policy, resolve, tenant }: LookupParts, name: string): Promise<Found[]> {
   const found = (await resolve(name, tenant)).map((address) => ({
     address,

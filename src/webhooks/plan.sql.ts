@@ -1,28 +1,29 @@
 import { type CursorMove, movingCursor } from '../events/group.sql.ts'
 import { finalStates } from '../job/machine.ts'
-import { ofKind } from '../store/kind.sql.ts'
-import { eventOf, raw, type Sql, sql, stateList, statement } from '../store/sql.ts'
-import { notify } from '../store/wake.sql.ts'
-import { isWantedBy } from '../store/wanted.sql.ts'
+import { eventOf, raw, type Sql, sql, stateList, statement } from '../postgres/sql.ts'
+import { ofKind } from '../transitions/kind.sql.ts'
+import { notify } from '../transitions/wake.sql.ts'
+import { isWantedBy } from '../transitions/wanted-events.sql.ts'
 
-/** What is planned at once: the events behind `after`, up to where the cursor moves. */
+/** What to plan at once: the events between the positions that the cursor moves from and to. */
 export interface PlanParams extends CursorMove {
-  after: number
-  /** A result that would make the body larger is replaced by a link. */
+  /** The maximum size of a body. A result that does not fit is replaced by a link. */
   maxBytes: number
   publicUrl: string | null
+  /** Leaves out the data of events, for one whose data can't be read. */
+  isBare?: boolean
 }
 
-/** Why a delivery is dead before it was ever sent. */
+/** The error of a delivery that is dead before it was ever sent. */
 export const switchedOff = 'The endpoint is switched off.'
 
 const timeOf = (column: string) => raw(`to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`)
 
-/** Stable, and unique over all databases. The number of the event is not in it as it stands: it would tell a receiver how much others do. */
+/** Stable, and unique across all databases. The number of the event is hashed: otherwise it would tell a receiver how active other tenants are. */
 const eventId = raw(`'evt_' || replace(coalesce(news.job_id::text, ''), '-', '') || '_' ||
-      left(encode(sha256(coalesce((select secret from holdfast.door), '') || int8send(news.seq)), 'hex'), 20)`)
+      left(encode(sha256(coalesce((select secret from holdfast.server_secret), '') || int8send(news.seq)), 'hex'), 20)`)
 
-/** Without the stack: where our code stands is nothing for a receiver. */
+/** Without the stack, which is none of the receiver's business. */
 const errorIn = (data: string) => raw(`json_build_object('code', ${data} -> 'code', 'message', ${data} -> 'message')`)
 
 const job = sql`case when one.job_id is not null then json_build_object(
@@ -32,47 +33,41 @@ const job = sql`case when one.job_id is not null then json_build_object(
         'finishedAt', case when one.state in (${stateList(finalStates)}) then ${timeOf('one.at')} end, 'meta', payload.meta
       ) end`
 
-const error = sql`case when one.type = ${eventOf('fail')} then ${errorIn('one.data')}
+const error = (p: PlanParams) => sql`case when ${p.isBare === true}::boolean then null
+        when one.type = ${eventOf('fail')} then ${errorIn('one.data')}
         when one.type in (${eventOf('retry')}, ${eventOf('quarantine')}) then ${errorIn("(one.data -> 'error')")} end`
 
-const details = sql`case when one.type = ${eventOf('fail')} then null
+const details = (
+  p: PlanParams,
+) => sql`case when ${p.isBare === true}::boolean or one.type = ${eventOf('fail')} then null
         when one.type = ${eventOf('retry')} then json_build_object('runAt', one.data -> 'runAt')
         when one.type = ${eventOf('quarantine')} then
           json_build_object('rung', one.data -> 'rung', 'lostMs', one.data -> 'lostMs', 'crashes', one.data -> 'crashes')
         else one.data end`
 
-const dataWith = (omitted: Sql) => sql`json_build_object('job', ${job}, 'tenant', one.tenant,
-      'result', case when not output.is_omitted then output.output end${omitted}, 'error', ${error}, 'details', ${details})`
+const dataWith = (p: PlanParams, omitted: Sql) => sql`json_build_object('job', ${job}, 'tenant', one.tenant,
+      'result', case when not output.is_omitted then output.output end${omitted}, 'error', ${error(p)}, 'details', ${details(p)})`
 
-const data = sql`case when output.is_omitted then ${dataWith(sql`, 'resultOmitted', output.omitted`)} else ${dataWith(raw(''))} end`
+const data = (p: PlanParams) =>
+  sql`case when output.is_omitted then ${dataWith(p, sql`, 'resultOmitted', output.omitted`)} else ${dataWith(p, raw(''))} end`
 
-/** The shape of a CloudEvent. */
+/** A CloudEvent. */
 const bodyWith = (
+  p: PlanParams,
   trace: Sql,
 ) => sql`json_build_object('specversion', '1.0', 'id', one.event_id, 'source', '/holdfast', 'type', one.type,
-      'subject', one.job_id, 'time', ${timeOf('one.at')}, 'datacontenttype', 'application/json'${trace}, 'data', ${data})::text`
+      'subject', one.job_id, 'time', ${timeOf('one.at')}, 'datacontenttype', 'application/json'${trace}, 'data', ${data(p)})::text`
 
-const body = sql`case when payload.trace is null then ${bodyWith(raw(''))} else ${bodyWith(sql`, 'traceparent', payload.trace`)} end`
+const body = (p: PlanParams) =>
+  sql`case when payload.trace is null then ${bodyWith(p, raw(''))} else ${bodyWith(p, sql`, 'traceparent', payload.trace`)} end`
 
 const omitted = (p: PlanParams) => sql`json_build_object('bytes', octet_length(kept.output::text),
         'reason', format('The body of a webhook may have %s bytes (setting webhookMaxBytes).', ${p.maxBytes}::bigint),
         'link', coalesce(${p.publicUrl}::text || '/v1/jobs/' || one.job_id || '/result',
           format('Read the result with hf.get(''%s''), or with: holdfast show %s', one.job_id, one.job_id)))`
 
-/**
- * Plans the deliveries of a piece of the log and moves the cursor past it, in one statement: each is planned exactly once. The body is
- * made here and sent as it is, so all tries send the same bytes. No row back: another reader has the cursor.
- */
-export const planDeliveries = statement<{ seq: number; planned: number }>()(
-  'delivery.plan',
-  (p: PlanParams) => sql`
-  with mine as materialized (${movingCursor(p)}),
-  news as materialized (
-    select event.*
-    from holdfast.event
-    where event.seq > ${p.after}::bigint and event.seq <= ${p.seq}::bigint
-  ),
-  wanted as materialized (
+/** The `news` that are wanted, once for each endpoint and job webhook. */
+const wantedNews = sql`
     select news.*, ${eventId} as event_id, endpoint.id as endpoint_id, endpoint.id::text as lane, endpoint.disabled_at is not null as is_off
     from news
     join holdfast.endpoint on news.seq > endpoint.since_seq and ${isWantedBy('endpoint', 'news')}
@@ -84,25 +79,18 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
       from holdfast.job_webhook
       where job_id = news.job_id and news.type = any(types)
       limit 1
-    ) as hook
-  ),
-  one as materialized (
-    select distinct on (seq) *
-    from wanted
-    order by seq
-  ),
-  told as materialized (
-    select one.seq, ${body} as body
+    ) as hook`
+
+/** The body of each event in `one`. */
+const bodies = (p: PlanParams) => sql`
+    select one.seq, ${body(p)} as body
     from one
     left join lateral (
       select own.queue, own.submitted_at, own.barrier_id is not null as is_item,
         (select barrier.job_id from holdfast.barrier where barrier.id = own.barrier_id) as parent
-      from (
-        select live.queue, live.submitted_at, live.barrier_id from holdfast.live_job as live where live.id = one.job_id
-        union all
-        select ended.queue, ended.submitted_at, ended.barrier_id from holdfast.finished_job as ended where ended.id = one.job_id
-        limit 1
-      ) as own
+      from holdfast.job as own
+      where own.id = one.job_id
+      limit 1
     ) as job on true
     left join lateral (
       select kept.trace, case when octet_length(kept.meta::text) <= ${p.maxBytes}::bigint then kept.meta end as meta
@@ -118,8 +106,28 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
         and one.type in (${eventOf('advance')}, ${eventOf('finish')})
       limit 1
     ) as output on true
-    cross join lateral (select ${ofKind('stages', 'one')} as stages) as kind
+    cross join lateral (select ${ofKind('stages', 'one')} as stages) as kind`
+
+/**
+ * Plans the deliveries of a part of the log and moves the cursor past it, in one statement, so that each is planned exactly once. The body is
+ * made here and sent unchanged, so all requests send the same bytes. No row back: another reader has the cursor.
+ */
+export const planDeliveries = statement<{ seq: number; planned: number }>()(
+  'delivery.plan',
+  (p: PlanParams) => sql`
+  with mine as materialized (${movingCursor(p)}),
+  news as materialized (
+    select event.*
+    from holdfast.event
+    where event.seq > ${p.from}::bigint and event.seq <= ${p.seq}::bigint
   ),
+  wanted as materialized (${wantedNews}),
+  one as materialized (
+    select distinct on (seq) *
+    from wanted
+    order by seq
+  ),
+  told as materialized (${bodies(p)}),
   planned as (
     insert into holdfast.delivery (event_seq, event_id, type, tenant, job_id, endpoint_id, lane, state, body, error, ended_at)
     select wanted.seq, wanted.event_id, wanted.type, wanted.tenant, wanted.job_id, wanted.endpoint_id, wanted.lane,

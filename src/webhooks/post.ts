@@ -1,10 +1,10 @@
-// One POST, and what came of it. The receiver is not trusted: it may lead us into our own network, never end, drip,
-// send gigabytes, or point elsewhere. So each post has one deadline over everything, reads little, follows nothing, and
-// connects only to addresses that the policy has seen. As soon as the status is there it decides; a body that breaks off
-// later changes nothing, since the receiver has said already whether it took the event.
+// One POST, and its result. The receiver is not trusted: it may lead us into our own network, never end, respond byte by byte, send gigabytes,
+// or redirect. So each request has one deadline for everything, reads little, follows no redirects, and connects only to addresses that the
+// policy has checked. The status decides as soon as it arrives. A body that breaks off later changes nothing, because the receiver has already
+// said whether it accepted the event.
 //
-// A refused IP address in the URL is permanent, for the URL itself is wrong. A name that resolves to refused addresses is
-// worth a retry: DNS can be mended without anybody touching the webhook, and a retry costs nothing but a look-up.
+// A refused IP address in the URL is permanent, because the URL itself is wrong. A name that resolves to refused addresses is worth a retry:
+// DNS can be fixed without changing the webhook, and a retry costs only a lookup.
 import type { Readable } from 'node:stream'
 import type { Agent, Dispatcher } from 'undici'
 import { HoldfastError } from '../errors/errors.ts'
@@ -18,48 +18,48 @@ import { checkWebhookUrl } from './target.ts'
 
 export type { PostResult } from './answer.ts'
 
-/** What a poster needs to know. */
+/** What a poster needs. */
 export interface PosterOptions {
   policy: AddressPolicy
-  /** How long one post may take, from the look-up to the end of the body. */
+  /** How long one request may take, from the lookup to the end of the body. */
   timeoutMs: number
-  /** How much of an answer is read. Default: 65,536. */
+  /** How much of a response to read. Default: 65,536. */
   maxResponseBytes?: number
-  /** Finds the addresses of names. Closed with the poster. */
+  /** Resolves names. It is closed with the poster. */
   resolver: NameResolver
-  /** Certificate authorities of your own, as PEM, beside those that Node brings along. */
+  /** Additional certificate authorities, as PEM. */
   ca?: string[]
-  /** Told that a name leads only to where webhooks may not go; the result of the post does not say so. */
+  /** Called if a name resolves only to addresses that are not allowed; the result of the request does not say so. */
   onRefused?: (error: RefusedNameError) => void
 }
 
-/** One request. The body is sent as UTF-8, byte by byte as it was signed. */
+/** One request. The body is sent as UTF-8, exactly as it was signed. */
 export interface Post {
-  /** Whose it is: connections and look-ups are never shared between tenants. */
+  /** Tenants never share connections or lookups. */
   tenant: string
   url: string
   headers: Record<string, string>
   body: string
-  /** When it is sent, in milliseconds since 1970 by the clock of the database. */
+  /** When it is sent by the database clock, in milliseconds since 1970. */
   atMs: number
 }
 
-/** Sends posts, and keeps connections for a few seconds. */
+/** Sends requests, and keeps connections open for a few seconds. */
 export interface Poster {
-  /** Sends one post. Rejects if its signal fires before there is a status, with the signal's reason, or if the poster is closed. */
+  /** Sends one request. Rejects if its signal fires before there is a status, with the signal's reason, or if the poster is closed. */
   post(post: Post, signal?: AbortSignal): Promise<PostResult>
-  /** Resolves when no post is under way and no connection is left. */
+  /** Resolves when all requests have ended and all connections are closed. */
   close(): Promise<void>
 }
 
-/** A poster with connections of its own. */
+/** Makes a poster with its own connections. */
 export function makePoster(options: PosterOptions): Poster {
   const agents = new Agents(options)
   const underWay = new Set<Promise<PostResult>>()
   let closing: Promise<void> | undefined
   return {
     async post(post, signal) {
-      if (closing) throw new HoldfastError('not_running', 'The poster of webhooks was closed.')
+      if (closing) throw new HoldfastError('not_running', 'The webhook sender is closed.')
       const posting = agents.use(post.tenant, (agent) => send(agent, options, post, signal))
       underWay.add(posting)
       return posting.finally(() => underWay.delete(posting))
@@ -92,7 +92,8 @@ async function send(agent: Agent, options: PosterOptions, post: Post, signal?: A
     signal?.throwIfAborted()
     if (error instanceof RefusedNameError) options.onRefused?.(error)
     if (error instanceof HoldfastError) return { kind: 'permanent', reason: error.message, ms: ms() }
-    if (over.signal.aborted) return { kind: 'retry', reason: `No answer came within ${timeoutMs} ms.`, ms: ms() }
+    if (over.signal.aborted)
+      return { kind: 'retry', reason: `The receiver did not respond within ${timeoutMs} ms.`, ms: ms() }
     return { kind: isMalformed(error) ? 'permanent' : 'retry', reason: sentenceOf(error), ms: ms() }
   } finally {
     clearTimeout(timer)
@@ -106,7 +107,7 @@ async function ask(agent: Agent, url: URL, post: Post, signal: AbortSignal): Pro
   return request(url, { dispatcher: agent, method: 'POST', headers: post.headers, body, signal })
 }
 
-/** What was awaited, or the reason why it is over. A request hears its signal only when it is connected; we do not wait for that. */
+/** Rejects as soon as the signal fires: a request that is not connected yet would react only later. */
 function untilOver<T>(signal: AbortSignal, awaited: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -114,11 +115,11 @@ function untilOver<T>(signal: AbortSignal, awaited: Promise<T>): Promise<T> {
   })
 }
 
-/** The beginning of a body, however it goes on: it may be cut by the receiver, by the deadline, or by us. */
+/** The beginning of a body. The receiver, the deadline or our limit may cut it. */
 async function readUpTo(maxBytes: number, body: Readable): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0
-  // destroyed before its end, it reports that as an error
+  // a body that is destroyed before its end emits an error
   body.on('error', () => {})
   try {
     for await (const chunk of body) {
@@ -127,7 +128,7 @@ async function readUpTo(maxBytes: number, body: Readable): Promise<Buffer> {
       if (bytes >= maxBytes) break
     }
   } catch {
-    // the status is known, and decides
+    // the status is known and decides
   }
   return Buffer.concat(chunks).subarray(0, maxBytes)
 }

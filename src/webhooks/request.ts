@@ -3,7 +3,7 @@ import type { Post } from './post.ts'
 import { unseal } from './secret.ts'
 import { sign } from './sign.ts'
 
-/** What is sent: to whom, what, and signed with what. Secrets are sealed, and two while one is replaced. */
+/** What to send, and where. Secrets are encrypted; there are two during a rotation. */
 export interface Sending {
   id: string
   tenant: string
@@ -14,14 +14,14 @@ export interface Sending {
   trace: string | null
 }
 
-/** Who sends, and when: milliseconds since 1970 by the clock of the database, since receivers reject a time that is minutes off. */
+/** How to sign. `atMs` is the database time in milliseconds since 1970, because receivers reject a time that is minutes off. */
 export interface Signer {
   key: Buffer | null
   userAgent: string
   atMs: number
 }
 
-/** The request of a sending. Signed anew for each try, over exactly the bytes that are sent; the time is that of the try. */
+/** The request. It is signed each time it is sent, with the current time, over exactly the bytes that are sent. */
 export function requestOf(sending: Sending, { key, userAgent, atMs }: Signer): Post {
   const timestamp = Math.floor(atMs / 1_000)
   const secrets = sending.secrets.map((secret) => unseal(secret, key))
@@ -34,11 +34,11 @@ export function requestOf(sending: Sending, { key, userAgent, atMs }: Signer): P
     'webhook-signature': sign({ id, timestamp, body, secrets }),
     ...(sending.trace === null ? {} : { traceparent: sending.trace }),
   }
-  // ours last: nobody overrides them, whatever a row holds
+  // ours last, so that no stored header overrides them
   return { tenant, url, body, atMs, headers: { ...sending.headers, ...ours } }
 }
 
-/** The sending of a delivery; a sentence if there is nobody to send it to. */
+/** What to send for a delivery; or why there is nowhere to send it. */
 export function sendingOf(row: ClaimedDelivery): Sending | string {
   if (row.url === null || row.secret === null)
     return row.endpoint_id === null ? 'The webhook of this job is gone.' : 'The endpoint was removed.'

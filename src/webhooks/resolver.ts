@@ -1,8 +1,8 @@
-// Finds the addresses of names. The system's own look-up (getaddrinfo) blocks one of a few threads that the whole process
-// shares, for as long as a name server keeps silent, and can't be cancelled: a tenant whose name server never answers would
-// delay everybody's webhooks, and every file that is read. So names are asked for without threads, each look-up has a
-// deadline at which its queries are cancelled, and a tenant has only so many under way. The timeouts of the resolver
-// itself decide nothing: they shrink and grow with what the channel has seen. Hence also one channel per look-up.
+// Resolves names. The lookup of the system (getaddrinfo) blocks one of the few threads that the process shares for as long as a name server is
+// silent, and can't be cancelled: a tenant whose name server never answers would delay all webhooks, and all file access. So names are resolved
+// without threads, each lookup has a deadline at which its queries are cancelled, and each tenant has a limited number of concurrent lookups.
+// The resolver's own timeouts can't be relied on, because they adapt to what a channel has seen. For the same reason, each lookup has its own
+// channel.
 
 import { Resolver } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
@@ -11,10 +11,10 @@ import { HoldfastError } from '../errors/errors.ts'
 import { type FindHost, makeHosts, parseSearch } from './hosts.ts'
 import { Turns } from './turns.ts'
 
-/** Every address of a name. */
+/** Returns all addresses of a name. */
 export type Resolve = (name: string, tenant: string) => Promise<string[]>
 
-/** Thrown if a name has no address, or if no name server said so in time. */
+/** Thrown if a name has no address, or if no name server answered in time. */
 export class UnresolvedNameError extends Error {
   readonly isUnanswered: boolean
 
@@ -25,28 +25,28 @@ export class UnresolvedNameError extends Error {
   }
 }
 
-/** What a resolver needs to know. */
+/** What a resolver needs. */
 export interface ResolverOptions {
   /** Name servers, as IP or IP:port. Default: those of the system. */
   servers?: readonly string[]
-  /** Domains in which a name is completed if it is unknown as it stands. */
+  /** Domains to append to a name that is unknown as such. */
   search?: readonly string[]
-  /** How long one look-up may take, with the wait for its turn. */
+  /** How long one lookup may take, including the wait for its turn. */
   lookupMs: number
-  /** How many look-ups a tenant may have under way. */
+  /** How many concurrent lookups a tenant may have. */
   mostPerTenant: number
   /** Default: the hosts file of the system. */
   findHost?: FindHost
 }
 
-/** Finds addresses until it is closed. */
+/** Resolves names until it is closed. */
 export interface NameResolver {
   resolve: Resolve
-  /** Cancels what is under way. */
+  /** Cancels the running lookups. */
   close(): void
 }
 
-/** A resolver that honors the hosts file and then asks name servers. */
+/** Makes a resolver that reads the hosts file first, and then asks name servers. */
 export function makeResolver(options: ResolverOptions): NameResolver {
   const { findHost = makeHosts(), lookupMs } = options
   const turns = new Turns(options.mostPerTenant)
@@ -73,7 +73,7 @@ export function makeResolver(options: ResolverOptions): NameResolver {
       const key = `${tenant} ${name}`
       const known = underWay.get(key)
       if (known) return known
-      // many posts to one host at once are one question
+      // concurrent requests to one host share a lookup
       const found = lookUp(name, tenant).finally(() => underWay.delete(key))
       underWay.set(key, found)
       return found
@@ -84,7 +84,7 @@ export function makeResolver(options: ResolverOptions): NameResolver {
   }
 }
 
-/** The name servers of a setting, if they can be used. */
+/** Checks the name servers of the setting. */
 export function checkServers(servers: readonly string[]): readonly string[] {
   const wrong = servers.find((server) => !isServer(server))
   if (wrong === undefined) return servers
@@ -109,7 +109,7 @@ function isServer(server: string): boolean {
   return (isIP(six ?? '') === 6 || isIP(four ?? '') === 4) && Number(port) > 0 && Number(port) < 65_536
 }
 
-/** The name as it stands, then completed. In this order, since no domain of yours may stand in for a public name. */
+/** Tries the name as such, then with each search domain. In this order, because no search domain may shadow a public name. */
 async function askForms(options: ResolverOptions, name: string, signal: AbortSignal): Promise<string[]> {
   const { search = [] } = options
   const forms = name.endsWith('.') ? [name] : [name, ...search.map((domain) => `${name}.${domain}`)]
@@ -120,7 +120,7 @@ async function askForms(options: ResolverOptions, name: string, signal: AbortSig
   throw new UnresolvedNameError(name, { isUnanswered: false })
 }
 
-/** The addresses that name servers give, IPv4 first; none if there are none. Throws if nobody answered. */
+/** The addresses of a name according to the name servers, IPv4 first. Throws if none of them answered. */
 async function ask({ servers = [], lookupMs }: ResolverOptions, name: string, signal: AbortSignal): Promise<string[]> {
   signal.throwIfAborted()
   const resolver = new Resolver({ timeout: Math.ceil(lookupMs / 4), tries: 4 })
@@ -135,7 +135,7 @@ async function ask({ servers = [], lookupMs }: ResolverOptions, name: string, si
   return found
 }
 
-/** Whether an error is what a name server said, as opposed to silence. */
+/** Whether an error is the answer of a name server, as opposed to silence. */
 function isAnswer(error: { code?: string }): boolean {
   return !['ETIMEOUT', 'ECANCELLED', 'ECONNREFUSED', 'ESERVFAIL', 'EREFUSED'].includes(error.code ?? '')
 }

@@ -12,39 +12,37 @@ const plainPrefix = 'plain:'
 const wanted =
   'Set secretKey (HOLDFAST_SECRET_KEY) to 32 bytes as base64 or hex, such as the output of `openssl rand -base64 32`'
 
-/** A new signing secret, in the form of Standard Webhooks. */
+/** A new signing secret, in the format of Standard Webhooks. */
 export function freshSecret(): string {
   return prefix + randomBytes(32).toString('base64')
 }
 
-/** The same secret, if it has the form of Standard Webhooks. No message repeats it. */
+/** Checks that a secret has the format of Standard Webhooks. No message repeats it. */
 export function checkSecret(text: unknown): string {
   if (typeof text !== 'string' || !text.startsWith(prefix))
     throw invalid(`A webhook secret must begin with ${prefix}, followed by base64`)
   const bytes = base64(text.slice(prefix.length))
   if (!bytes) throw invalid(`What follows ${prefix} in a webhook secret must be base64, with its padding`)
   if (bytes.length < minBytes || bytes.length > maxBytes)
-    throw invalid(
-      `A webhook secret must hold from ${minBytes} to ${maxBytes} bytes, and this one holds ${bytes.length}`,
-    )
+    throw invalid(`A webhook secret must have ${minBytes} to ${maxBytes} bytes, but this one has ${bytes.length}`)
   return text
 }
 
-/** The bytes that a secret stands for: the key of its signatures. */
+/** The bytes of a secret: the key of its signatures. */
 export function secretBytes(secret: string): Buffer {
   return Buffer.from(checkSecret(secret).slice(prefix.length), 'base64')
 }
 
-/** The key that secrets are sealed with, from its text in the settings: 32 bytes as hex or base64. */
+/** Parses the key that encrypts secrets: 32 bytes as hex or base64. */
 export function parseSecretKey(text: string): Buffer {
   const trimmed = text.trim()
-  // hex first: 64 hex digits are valid base64 too, but of 48 bytes
+  // hex first: 64 hex digits are also valid base64, but of 48 bytes
   const key = /^[0-9a-f]{64}$/i.test(trimmed) ? Buffer.from(trimmed, 'hex') : base64(trimmed)
   if (key?.length === keyBytes) return key
-  throw new HoldfastError('config_invalid', `The secret key has a wrong form or length. ${wanted}.`)
+  throw new HoldfastError('config_invalid', `The secret key has the wrong format or length. ${wanted}.`)
 }
 
-/** A secret as it is stored: encrypted and guarded against change if there is a key, else readable. */
+/** A secret as it is stored: encrypted and authenticated if there is a key, otherwise in plain text. */
 export function seal(secret: string, key: Buffer | null): string {
   if (!key) return plainPrefix + secret
   const nonce = randomBytes(nonceBytes)
@@ -53,7 +51,7 @@ export function seal(secret: string, key: Buffer | null): string {
   return sealedPrefix + Buffer.concat(sealed).toString('base64')
 }
 
-/** What was sealed. Secrets that were stored without a key stay readable when there is one. */
+/** The reverse of `seal`. Secrets that were stored without a key stay readable when there is one. */
 export function unseal(sealed: string, key: Buffer | null): string {
   if (sealed.startsWith(plainPrefix)) return sealed.slice(plainPrefix.length)
   const bytes = sealed.startsWith(sealedPrefix) ? base64(sealed.slice(sealedPrefix.length)) : undefined
@@ -67,13 +65,13 @@ export function unseal(sealed: string, key: Buffer | null): string {
     return Buffer.concat(opened).toString('utf8')
   } catch (cause) {
     throw wrongKey(
-      'A webhook secret was sealed with another secret key, or has been changed since. Set secretKey (HOLDFAST_SECRET_KEY) to the key that it was sealed with',
+      'A webhook secret was encrypted with a different secret key, or has been changed since. Set secretKey (HOLDFAST_SECRET_KEY) to the key that encrypted it',
       cause,
     )
   }
 }
 
-/** The bytes of canonical base64; undefined for anything else, of which Node would read as much as it can. */
+/** Decodes canonical base64; undefined for anything else, of which Node would decode as much as it can. */
 function base64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64')
   return bytes.toString('base64') === text ? bytes : undefined

@@ -52,7 +52,7 @@ test('the signature is the one of the specification', () => {
 })
 
 test('nothing is signed without a secret, with a malformed one, or with milliseconds', () => {
-  expect(() => sign({ id, timestamp, body, secrets: [] })).toThrow(/needs a secret/)
+  expect(() => sign({ id, timestamp, body, secrets: [] })).toThrow(/requires a secret/)
   expect(() => sign({ id, timestamp, body, secrets: ['secret'] })).toThrow(/whsec_/)
   for (const wrong of [Date.now(), 1.5, -1, Number.NaN])
     expect(() => sign({ id, timestamp: wrong, body, secrets: [freshSecret()] })).toThrow(/whole seconds/)

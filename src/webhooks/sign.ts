@@ -2,22 +2,22 @@ import { createHmac } from 'node:crypto'
 import { HoldfastError } from '../errors/errors.ts'
 import { secretBytes } from './secret.ts'
 
-/** What a signature is about: the id and the time are signed too, so that nobody can send an old body as a new event. */
+/** What is signed. It includes the id and the time, so that an old body can't be sent as a new event. */
 export interface Signable {
   /** The value of `webhook-id`. */
   id: string
   /** The value of `webhook-timestamp`, in whole seconds. */
   timestamp: number
-  /** Exactly what is sent; a text is sent as UTF-8. */
+  /** Exactly what is sent; a string is sent as UTF-8. */
   body: string | Uint8Array
-  /** One secret; two while a secret is replaced, so that receivers with either of them agree. */
+  /** One secret, or two during a rotation, so that receivers with either of them accept the signature. */
   secrets: string[]
 }
 
-/** The value of `webhook-signature` by Standard Webhooks: one `v1,…` per secret, with spaces between. */
+/** The value of `webhook-signature` according to Standard Webhooks: one `v1,…` per secret, separated by spaces. */
 export function sign({ id, timestamp, body, secrets }: Signable): string {
-  if (secrets.length === 0) throw new HoldfastError('webhook_secret_invalid', 'A webhook needs a secret to be signed.')
-  // milliseconds would pass here, and every receiver would refuse them as a time in the far future
+  if (secrets.length === 0) throw new HoldfastError('webhook_secret_invalid', 'Signing a webhook requires a secret.')
+  // without this check milliseconds would be signed, and every receiver would reject them as far in the future
   if (!Number.isSafeInteger(timestamp) || timestamp < 0 || timestamp >= 100_000_000_000)
     throw new HoldfastError('option_invalid', `The timestamp of a webhook must be whole seconds, not ${timestamp}.`)
   return secrets.map((secret) => `v1,${hmac(secret, `${id}.${timestamp}.`, body)}`).join(' ')

@@ -2,7 +2,7 @@ import { beginSpan, type Traced } from '../trace/trace.ts'
 import type { ClaimedDelivery } from './claim.sql.ts'
 import type { PostResult } from './post.ts'
 
-/** Begins the span of one try of a delivery, in the trace of its job; null if nobody traces. The path of a URL may be a secret. */
+/** Begins the span of one request of a delivery, in the trace of its job; null without a tracer. The path of the URL may be secret, so it is left out. */
 export function beginDelivery(row: ClaimedDelivery, url: string): Traced | null {
   return beginSpan(() => ({
     name: `deliver ${row.type}`,
@@ -19,7 +19,7 @@ export function beginDelivery(row: ClaimedDelivery, url: string): Traced | null 
   }))
 }
 
-/** Ends the span of a try with what was answered. */
+/** Ends the span of a request with its result. */
 export function endDelivery(span: Traced | null, result: PostResult): void {
   span?.end({
     ...(result.status !== undefined && { attributes: { 'http.response.status_code': result.status } }),

@@ -4,8 +4,8 @@ import type { AddressPolicy } from './address.ts'
 const maxLength = 2_000
 
 /**
- * The URL of a webhook, if one may be sent there. It must be https, so that nobody on the way reads or changes events;
- * plain http is for hosts on the allow-list, which are in networks of your own.
+ * Checks the URL of a webhook. It must be https, so that nobody on the way can read or change events; plain http is for hosts on the
+ * allow-list, which are in your own networks.
  */
 export function checkWebhookUrl(text: string, policy: AddressPolicy): URL {
   const url = parsed(text)
@@ -16,7 +16,7 @@ export function checkWebhookUrl(text: string, policy: AddressPolicy): URL {
   const verdict = policy.checkHost(url.hostname)
   if (verdict.kind === 'refused')
     throw refused(
-      `Webhooks may not be sent to ${url.hostname}: that address is ${verdict.sort}, and not on the allow-list`,
+      `Webhooks to ${url.hostname} are not allowed: the address is ${verdict.sort} and not on the allow-list`,
     )
   if (url.protocol === 'http:' && verdict.kind !== 'listed')
     throw refused(`Webhooks to ${url.hostname} must use https; plain http is only for hosts on the allow-list`)
@@ -27,7 +27,7 @@ function parsed(text: unknown): URL {
   if (typeof text !== 'string') throw invalid('A webhook URL must be a text')
   if (text.length > maxLength)
     throw invalid(`A webhook URL may have ${maxLength} characters, and this one has ${text.length}`)
-  // the parser drops them silently, and then the URL is not the one that everybody reads
+  // the parser silently drops them, and the URL would not be the one that people see
   if (/[\s\p{Cc}]/u.test(text)) throw invalid('A webhook URL may not hold spaces, line breaks or control characters')
   if (!URL.canParse(text)) throw invalid('That is not a complete URL such as https://example.com/hooks')
   return new URL(text)

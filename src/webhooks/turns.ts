@@ -1,4 +1,4 @@
-/** Lets each tenant do only so much at once; what is more waits for its own, and never for another tenant's. */
+/** Limits how much each tenant does at once. A tenant beyond its limit waits for its own turns, never for those of another tenant. */
 export class Turns {
   readonly #most: number
   readonly #tenants = new Map<string, { underWay: number; waiting: Set<() => void> }>()
@@ -7,7 +7,7 @@ export class Turns {
     this.#most = most
   }
 
-  /** Resolves when it is the caller's turn, with what ends it. Rejects if the signal fires before. */
+  /** Resolves when it is the caller's turn, with a function that ends the turn. Rejects if the signal fires first. */
   async take(tenant: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted()
     const own = this.#tenants.get(tenant) ?? { underWay: 0, waiting: new Set() }
@@ -23,7 +23,7 @@ export class Turns {
   }
 }
 
-/** Resolves when somebody who has ended hands over its turn. */
+/** Resolves when a turn that ends is passed on. */
 function handedOver(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => {

@@ -1,34 +1,34 @@
 import { HoldfastError } from '../errors/errors.ts'
-import { type EventType, typesOf } from '../job/event-type.ts'
-import { allMoves, announces, isFinal, leadsTo } from '../job/machine.ts'
+import { type EventType, mustBeTypes } from '../job/event-type.ts'
+import { allMoves, announces, isEnding } from '../job/machine.ts'
 import type { AddressPolicy } from './address.ts'
 import { checkHeaders } from './headers.ts'
 import { checkSecret, freshSecret, seal } from './secret.ts'
 import { checkWebhookUrl } from './target.ts'
 
-/** A webhook, as somebody asks for it. */
+/** A webhook to create. */
 export interface GivenWebhook {
-  /** Where to: https, or any host of the setting `webhookAllow`. */
+  /** The URL to send to: https, or any host of the setting `webhookAllow`. */
   url: string
-  /** Which events: `'job.failed'`, `'job.*'`, several in a list. Default: those that end a job. */
+  /** The event types to send: `'job.failed'`, `'job.*'`, or a list. Default: those that end a job. */
   types?: string | readonly string[]
   /** The signing secret, `whsec_…`. */
   secret?: string
-  /** Sent with every delivery. */
+  /** Headers to send with every delivery. */
   headers?: Record<string, string>
 }
 
-/** A webhook that was checked, as it is stored. */
+/** A checked webhook, as it is stored. */
 export interface StoredWebhook {
   url: string
   origin: string
   types: string[]
   headers: string
-  /** Sealed. */
+  /** Encrypted, if there is a secret key. */
   secret: string
 }
 
-/** What checking needs. */
+/** The rules that webhooks are checked by. */
 export interface WebhookRules {
   policy: AddressPolicy
   key: Buffer | null
@@ -36,11 +36,11 @@ export interface WebhookRules {
 
 /** The events that end a job. */
 export const finalTypes: readonly EventType[] = allMoves
-  .filter((move) => leadsTo(move).every(isFinal))
+  .filter(isEnding)
   .map(announces)
   .filter((type) => type !== null)
 
-/** Checks a webhook, and answers it as it is stored, with its secret as it is shown this once. */
+/** Checks a webhook. Returns it as it is stored, with its secret, which is shown only this once. */
 export function checkWebhook(
   { policy, key }: WebhookRules,
   { url, types, secret, headers = {} }: GivenWebhook,
@@ -57,20 +57,14 @@ export function checkWebhook(
   }
 }
 
-/** Checks the webhook of a job. Its secret is the caller's: one that we made would be shown to nobody. */
+/** Checks the webhook of a job. The caller must provide the secret: a generated one would never be shown. */
 export function checkJobWebhook(rules: WebhookRules, webhook: GivenWebhook): StoredWebhook & { shown: string } {
   if (typeof webhook !== 'object' || webhook === null)
     throw new HoldfastError('option_invalid', 'The option webhook must be an object with a url and a secret.')
   return checkWebhook(rules, { ...webhook, secret: checkSecret(webhook.secret) })
 }
 
-/** The types that were asked for, one by one. */
+/** The event types of a webhook. */
 export function checkTypes(types: string | readonly string[] | undefined): string[] {
-  if (types === undefined) return [...finalTypes]
-  const found = typesOf([types].flat())
-  if ('types' in found) return found.types
-  throw new HoldfastError(
-    'event_type_unknown',
-    `There is no event of type ${JSON.stringify(found.unknown)}; the reference lists all (docs/reference/events.md), and job.* means those of jobs.`,
-  )
+  return types === undefined ? [...finalTypes] : mustBeTypes(types)
 }

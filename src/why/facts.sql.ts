@@ -1,90 +1,90 @@
-import { sql, statement } from '../store/sql.ts'
-import { type Facts, type HandlerFacts, mostAhead, type WorkerFacts } from './facts.ts'
+import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { type Asked, factsOf, lastEvents } from '../transitions/facts.sql.ts'
+import { continues, isContinuation } from './continuation.sql.ts'
+import { deliveries, groups, oldestWriter } from './deliveries.sql.ts'
+import type { Facts } from './facts.ts'
+import { ledger, stragglers } from './fan-out.sql.ts'
+import { oldestSnapshot } from './old-snapshot.sql.ts'
+import { ahead } from './queue-position.sql.ts'
+import { isLocked, unresponsive, vitals, workers } from './workers.sql.ts'
 
 /** A snapshot that a settle kept. */
 export interface SnapshotRow {
   at: string
   attempt: number
   event: string
-  /** With `trouble` in place of all else if they could not be read. */
+  /** Only `trouble`, the reason, if they could not be read. */
   facts: Facts | { trouble: string }
 }
 
-/** What the workers say of themselves, and what else explains where a job is. */
-export interface VitalsRow {
-  workers: Pick<WorkerFacts, 'claiming' | 'busy' | 'unresponsive' | 'blocked' | 'blockedMs'>
-  /** Of the session that holds the job. */
-  blocked_ms: number | null
-  unresponsive: HandlerFacts[]
-  /** Of its queue, if it is paused. */
-  paused_by: string | null
-  pause_reason: string | null
-  /** How the process of its session ended, if a supervisor saw it. */
-  exit: string | null
-  /** The names of the stages of its kind. */
-  stages: string[] | null
-  /** The queue that a rule of its own tenant names, which does not apply because there is one for all tenants. */
-  own_queue: string | null
-  ahead: number | null
+const mostEvents = 10
+
+/** The names of the stages of the row `kind`, and, if it is a rule for all tenants, the queue that the rule of the job's tenant names. */
+const stages = raw(`, 'names', (
+          select json_agg(stage ->> 'name' order by place) from json_array_elements(kind.stages) with ordinality as stages (stage, place)
+        ), 'ownQueue', case when kind.tenant = '' then (
+          select own.queue from holdfast.kind as own where own.tenant = job.tenant and own.name = job.kind
+        ) end`)
+
+const pause = (name: string, column: string) =>
+  `, '${name}', (select queue.${column} from holdfast.queue where queue.name = job.queue and queue.paused_at is not null)`
+
+/** What a snapshot omits. */
+function asked(id: Sql): Asked {
+  return {
+    events: mostEvents,
+    kind: stages,
+    queue: raw(`${pause('pausedBy', 'paused_by')}${pause('reason', 'pause_reason')}`),
+    session: vitals,
+    sessionId: sql`coalesce(job.session_id, (
+        select last.session_id from ${lastEvents(id, mostEvents)} where last.session_id is not null order by last.seq desc limit 1
+      ))`,
+    isLocked,
+    looksForItems: raw('true'),
+    ledger,
+    stragglers,
+    workers,
+    ahead,
+    continues: continues(id),
+    groups: groups(id),
+    deliveries: deliveries(id),
+    oldestWriter,
+    oldestSnapshot: sql`case when job.id is not null then ${oldestSnapshot} end`,
+    more: sql`, 'unresponsive', ${unresponsive(id)}`,
+  }
 }
 
-/** What every source says about a job, with the last snapshots of it. Without facts: no source knows it. */
-export const readFacts = statement<VitalsRow & { facts: Facts | null; snapshots: SnapshotRow[] }>()(
+/**
+ * What every source says about a job, with its last snapshots. No row: no source knows it. All of it is seen at one moment, since it is one
+ * statement. Its times are in UTC: JSON is written in the time zone of the session, which is set before the first of them is written.
+ */
+export const factsAbout = statement<{ facts: Facts; snapshots: SnapshotRow[] }>()(
   'why.facts',
-  (p: { id: string; shown: number }) => sql`
-  with told as materialized (
-    select coalesce(holdfast.facts_of(${p.id}::uuid, true), holdfast.facts_of_ended(${p.id}::uuid)) as facts
-  ),
-  living as materialized (
-    select *
-    from holdfast.session
-    where session.ended_at is null and session.lease_until > now()
+  (p: { id: string; shown: number }) => {
+    const id = sql`${p.id}::uuid`
+    return sql`
+  with job as materialized (
+    select status.*
+    from holdfast.job_status as status
+    where status.id = ${id}
   )
-  select told.facts, (
-    select json_build_object('claiming', count(*) filter (where is_claiming), 'busy', coalesce(sum(busy), 0),
-      'unresponsive', coalesce(sum(living.unresponsive), 0), 'blocked', count(*) filter (where is_claiming and blocked_ms > 0),
-      'blockedMs', coalesce(max(blocked_ms), 0))
-    from living
-    where (living.tenant is null or living.tenant = told.facts #>> '{job,tenant}') and exists (
-      select
-      from unnest(living.kinds, living.queues) as served (kind, queue)
-      where served.kind = told.facts #>> '{job,kind}' and served.queue = told.facts #>> '{job,queue}'
-    )
-  ) as workers, (
-    select blocked_ms from living where id = (told.facts #>> '{job,sessionId}')::bigint
-  ) as blocked_ms, coalesce((
-    select json_agg(json_build_object('sessionId', living.id, 'attempt', (handler ->> 'attempt')::int, 'stage', handler ->> 'stage',
-      'reason', handler ->> 'reason', 'since', handler ->> 'since', 'host', living.host, 'pid', living.pid) order by living.id)
-    from living
-    cross join lateral json_array_elements(living.unresponsive_handlers) as handler
-    where handler ->> 'id' = ${p.id}::uuid::text
-  ), '[]') as unresponsive, queue.paused_by, queue.pause_reason, (
-    select session.exit from holdfast.session where session.id = (told.facts #>> '{session,id}')::bigint
-  ) as exit, (
-    select array_agg(stage ->> 'name' order by place)
-    from holdfast.kind
-    cross join lateral json_array_elements(kind.stages) with ordinality as stages (stage, place)
-    where kind.tenant = coalesce(told.facts #>> '{kind,tenant}', '') and kind.name = told.facts #>> '{job,kind}'
-  ) as stages, (
-    select kind.queue
-    from holdfast.kind
-    where kind.tenant = told.facts #>> '{job,tenant}' and kind.name = told.facts #>> '{job,kind}'
-      and told.facts #>> '{kind,tenant}' is null
-  ) as own_queue, holdfast.ahead_of(${p.id}::uuid, ${mostAhead}::int) as ahead, coalesce((
-    select json_agg(json_build_object('at', last.at, 'attempt', last.attempt, 'event', last.event, 'facts', last.facts) order by last.attempt)
-    from (
-      select *
-      from holdfast.snapshot
-      where snapshot.job_id = ${p.id}::uuid
-      order by snapshot.attempt desc
-      limit ${p.shown}
-    ) as last
-  ), '[]') as snapshots
-  from told
-  left join holdfast.queue on queue.name = told.facts #>> '{job,queue}' and queue.paused_at is not null`,
+  select ${factsOf(id, asked(id))} as facts, coalesce((
+      select json_agg(json_build_object('at', last.at, 'attempt', last.attempt, 'event', last.event, 'facts', last.facts) order by last.attempt)
+      from (
+        select *
+        from holdfast.snapshot
+        where snapshot.job_id = ${id}
+        order by snapshot.attempt desc
+        limit ${p.shown}
+      ) as last
+    ), '[]') as snapshots
+  from (select set_config('timezone', 'UTC', true)) as utc
+  left join job on true
+  where job.id is not null or ${isContinuation(id)}`
+  },
 )
 
-/** Forgets snapshots of long ago. */
+/** Removes old snapshots. */
 export const forgetSnapshots = statement<{ job_id: string }>()(
   'snapshot.forget',
   (p: { olderThanMs: number; limit: number }) => sql`

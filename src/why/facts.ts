@@ -1,7 +1,10 @@
 import type { State } from '../job/machine.ts'
+import type { SnapshotFacts } from './old-snapshot.ts'
 
-/** How many jobs are counted that go before another. */
+/** How many jobs ahead of another are counted. */
 export const mostAhead = 1000
+/** How many items or parts of a ledger are counted. */
+export const mostCounted = 20_000
 
 /** A moment by the clock of the database, in ISO 8601. */
 export type Moment = string
@@ -28,7 +31,7 @@ export interface JobFacts {
   error: { code: string | null; message: string | null } | null
 }
 
-/** The session of its attempt, or of the last one that an event tells of. */
+/** The session that holds it, or the last one that an event names. */
 export interface SessionFacts {
   id: number
   startedAt: Moment
@@ -37,15 +40,15 @@ export interface SessionFacts {
   lostAfterMs: number
   endedAt: Moment | null
   endedBy: string | null
-  /** The signal or the code with which its process ended, if a supervisor saw it. */
+  /** The signal or exit code of its process, if a supervisor saw it. */
   exit?: string
-  /** Whether the server that runs is the one on which the session took its lock. */
+  /** Whether the session took its lock since the server was started. */
   canTellLock: boolean
-  /** Null if nobody looked. */
+  /** Null in a snapshot. */
   isLocked: boolean | null
-  /** Whether its worker speaks HTTP, and so has a lease of its own length and no lock. */
+  /** Whether it belongs to a remote worker, which chooses the length of its lease and has no lock. */
   isRemote?: boolean
-  /** How long a handler had blocked its event loop at its last heartbeat; 0 if none does. */
+  /** For how long a handler had blocked its event loop at its last heartbeat; 0 if none did. */
   blockedMs?: number
   concurrency?: number
   host?: string
@@ -53,25 +56,25 @@ export interface SessionFacts {
   version?: string
 }
 
-/** The sessions that serve its kind in its queue. */
+/** The sessions that handle its kind in its queue. */
 export interface WorkerFacts {
   living: number
   concurrency: number
-  /** How many jobs they hold, started or not; null if nobody counted. */
+  /** How many jobs they hold, started or not; null if there are none. */
   holding?: number | null
   lastSeenAt: Moment | null
-  /** How many of the living claim jobs: those that drain do not. */
+  /** How many of them claim jobs: those that drain do not. */
   claiming?: number
-  /** How many handlers they run, also of jobs that they no longer hold. */
+  /** How many handlers they run, including those of jobs that they no longer hold. */
   busy?: number
-  /** How many of their handlers ignored their signal and still run. */
+  /** How many of their handlers ignore their abort signal. */
   unresponsive?: number
   /** How many of those that claim have a blocked event loop, and for how long at most. */
   blocked?: number
   blockedMs?: number
 }
 
-/** A handler of an attempt that was given up: it ignored its signal and still runs. */
+/** A handler that ignores its abort signal and still runs. */
 export interface HandlerFacts {
   sessionId: number
   attempt: number
@@ -90,7 +93,7 @@ export interface LedgerFacts {
   succeeded: number
   failed: number
   cancelled: number
-  /** False if there are more than are counted for an answer. */
+  /** False if there are more than `mostCounted`. */
   isWhole: boolean
 }
 
@@ -110,7 +113,7 @@ export interface BarrierFacts {
   succeeded: number
   failed: number
   cancelled: number
-  /** Whether an item of it is live. */
+  /** Whether one of its items is live. */
   hasLive: boolean
   ledger: LedgerFacts | null
   stragglers:
@@ -142,7 +145,7 @@ export interface ItemFacts {
   parentState: State | null
 }
 
-/** The barrier of its own whose continuation it is. */
+/** The barrier whose continuation it is. */
 export interface OwnedFacts {
   id: string
   tenant: string | null
@@ -161,17 +164,17 @@ export interface OwnedFacts {
   expiredAt: Moment | null
   owner: string | null
   execution: string | null
-  /** If it was removed at its expiry: whether its execution was marked failed, had ended, or was gone. */
+  /** If it was removed after its expiry: whether its execution was marked failed, had ended, or was gone. */
   endedBy?: 'marked' | 'ended' | 'gone'
 }
 
-/** How far a group of readers is in the partition of this job. Places in the log are for whoever sees all tenants. */
+/** How far a group has read in the partition of this job. Positions in the log are shown only to callers that see all tenants. */
 export interface GroupFacts {
   name: string
   seq?: number
   /** The last event of this job that the group wants. */
   wantedSeq?: number | null
-  /** Whether it has not read every event of this job that it wants; left out where the places tell it. */
+  /** Whether it has not read every event of this job that it wants; omitted if the positions are shown. */
   isBehind?: boolean
   hasReader: boolean
   readerUntil: Moment | null
@@ -183,7 +186,7 @@ export interface GroupFacts {
   isParked: boolean
 }
 
-/** What is sent about it. */
+/** The webhooks about it. */
 export interface DeliveryFacts {
   pending: number
   delivered: number
@@ -208,20 +211,23 @@ export interface DeliveryFacts {
   } | null
 }
 
-/** Its kind, as the rule that applies to its tenant says. */
+/** Its kind, by the rule that applies to its tenant. */
 export interface KindFacts {
   stages: number
-  /** Those of its stages. */
+  /** The names of its stages. */
   names?: string[]
   queue: string
   seenAt: Moment
-  /** Whose rule it is; null if it is for all tenants, and so comes before that of any one. */
+  /** The tenant whose rule it is; null for the rule for all tenants, which takes precedence. */
   tenant?: string | null
-  /** The queue that the rule of its own tenant names, if one for all tenants comes before that. */
+  /** The queue that the rule of its own tenant names, if the rule for all tenants overrides it. */
   ownQueue?: string
 }
 
-/** What every source of truth says about a job. Without a job: it is the continuation of a barrier that has not fired. */
+/**
+ * What every source of truth says about a job. Without `job`, it is the continuation of a barrier that has not fired. Snapshots of older
+ * versions are read too, so a member that is added later is optional.
+ */
 export interface Facts {
   at: Moment
   job: JobFacts | null
@@ -231,15 +237,15 @@ export interface Facts {
   session: SessionFacts | null
   queue: { name: string | null; pausedAt: Moment | null; pausedBy?: string; reason?: string }
   workers: WorkerFacts | null
-  /** Handlers of its attempts that were given up and still run. */
+  /** Handlers of earlier attempts that still run. */
   unresponsive?: HandlerFacts[]
-  /** How many due jobs of its kind go before it; `mostAhead` stands for that many or more. */
+  /** How many due jobs of its kind are ahead of it; `mostAhead` stands for that many or more. */
   ahead?: number | null
   barriers: BarrierFacts[]
   itemOf: ItemFacts | null
   continues: OwnedFacts | null
   events: {
-    /** Its place in the log, for whoever sees all tenants. */
+    /** Its position in the log, shown only to callers that see all tenants. */
     seq?: number
     at: Moment
     type: string
@@ -251,8 +257,10 @@ export interface Facts {
   }[]
   groups: GroupFacts[]
   deliveries: DeliveryFacts | null
-  /** The oldest transaction that writes: readers of events wait for it. */
+  /** The oldest transaction that has written: readers of events wait for it. */
   oldestWriter: { pid?: number; since: Moment; application?: string } | null
+  /** The oldest open snapshot, which keeps Postgres from vacuuming dead rows. */
+  oldestSnapshot?: SnapshotFacts | null
   leader: {
     term: number
     holder?: string
@@ -264,36 +272,7 @@ export interface Facts {
   refusals: { at: Moment; attempt: number; sessionId: number; write: string }[]
 }
 
-/** Whether a group has still to read of a job. */
+/** Whether a group has not read all events of a job that it wants. */
 export function isBehind({ seq, wantedSeq, isBehind: told }: GroupFacts): boolean {
   return told ?? (wantedSeq ?? 0) > (seq ?? 0)
-}
-
-/**
- * Facts as a tenant may see them: nothing of the machines that serve all tenants, nothing that counts the jobs of others, and no places in the log, for
- * their numbers grow with what others do.
- */
-export function forTenant(facts: Facts): Facts {
-  const { ahead: _ahead, ...rest } = facts
-  return {
-    ...rest,
-    session: facts.session && without(facts.session, ['host', 'pid', 'version', 'concurrency']),
-    queue: without(facts.queue, ['pausedBy', 'reason']),
-    workers: facts.workers && without(facts.workers, ['holding', 'busy', 'unresponsive', 'blocked', 'blockedMs']),
-    ...(facts.unresponsive && { unresponsive: facts.unresponsive.map((one) => without(one, ['host', 'pid'])) }),
-    leader: facts.leader && without(facts.leader, ['holder', 'sweepMs']),
-    oldestWriter: facts.oldestWriter && { since: facts.oldestWriter.since },
-    events: facts.events.map((event) => without(event, ['seq'])),
-    groups: facts.groups.filter(({ name }) => name === 'webhooks').map(groupForTenant),
-  }
-}
-
-/** What fails in the group at this moment, and when it last moved, may be about the event of another. */
-function groupForTenant(group: GroupFacts): GroupFacts {
-  const hidden = ['seq', 'wantedSeq', 'failingSeq', 'failures', 'error', 'movedAt']
-  return { ...without(group, hidden), isBehind: isBehind(group) }
-}
-
-function without<T extends object>(whole: T, names: readonly string[]): T {
-  return Object.fromEntries(Object.entries(whole).filter(([name]) => !names.includes(name))) as T
 }

@@ -2,15 +2,15 @@ import { isFinal, liveStates, type State } from '../job/machine.ts'
 import { bySweep, type JobCase } from './case.ts'
 import type { Rule } from './rule.ts'
 
-/** What is wrong with a live item that nobody waits for. It goes before whatever the item itself does. */
+/** What is wrong with a live item that no job waits for. These come before the rules about its own state. */
 export const itemRules: readonly Rule<JobCase>[] = [
   {
     code: 'item-without-barrier',
     states: liveStates,
-    meaning: 'It is an item of a fan-out whose barrier does not exist any more.',
+    meaning: 'It is an item of a fan-out whose barrier no longer exists.',
     orphans: ['item-without-barrier'],
     when: ({ facts: { itemOf } }) => itemOf !== null && !itemOf.isThere,
-    sentence: ({ job }) => `${job.state}, but nobody waits for it: it is an item of a barrier that is gone`,
+    sentence: ({ job }) => `${job.state}, but no job waits for it: the barrier of its fan-out no longer exists`,
     next: (c) => bySweep(c, 'It is cancelled; nothing fires'),
     repair: 'stop-items',
   },
@@ -22,8 +22,8 @@ export const itemRules: readonly Rule<JobCase>[] = [
     when: ({ facts: { itemOf } }) =>
       itemOf?.isThere === true && itemOf.joinedAt === null && hasEnded(itemOf.parentState),
     sentence: ({ job, facts: { itemOf } }) =>
-      `${job.state}, but nobody waits for it: its parent ${itemOf?.jobId} is ${itemOf?.parentState ?? 'gone'}`,
-    next: (c) => bySweep(c, 'It is cancelled with what is left of its fan-out'),
+      `${job.state}, but no job waits for it: its parent ${itemOf?.jobId} is ${itemOf?.parentState ?? 'gone'}`,
+    next: (c) => bySweep(c, 'It is cancelled with the remaining items of its fan-out'),
     repair: 'stop-items',
   },
   {
@@ -32,7 +32,7 @@ export const itemRules: readonly Rule<JobCase>[] = [
     meaning: 'It is an item of a fan-out that was stopped.',
     orphans: ['stop-unfinished'],
     when: ({ facts: { itemOf } }) => itemOf?.isThere === true && itemOf.joinedAt === null && itemOf.stoppedAt !== null,
-    sentence: ({ job }) => `${job.state}, but its fan-out was stopped: what is left of it is being cancelled`,
+    sentence: ({ job }) => `${job.state}, but its fan-out was stopped, and its remaining items are being cancelled`,
     next: (c) => bySweep(c, 'It is cancelled, and the join fires'),
     repair: 'stop-items',
   },

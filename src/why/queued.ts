@@ -1,28 +1,29 @@
+import { formatDuration } from '../errors/duration.ts'
 import { isSuspect } from '../job/define.ts'
-import { lengthWords } from '../job/length.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
 import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
 import { mostAhead, type WorkerFacts } from './facts.ts'
+import { formatSnapshot } from './old-snapshot.ts'
 import type { Rule } from './rule.ts'
 
 const states = ['queued'] as const
 const slackMs = 500
-/** When the jobs fall due that wait for their outcomes to be written. */
+/** The `run_at` of jobs whose outcome is parked. */
 const parkedAtMs = Date.UTC(9998, 0)
 
-/** A wake-up, a timer or the start of a next stage that was lost shows only in this: it is due, and nobody has come. */
+/** A lost wake-up, retry timer or start of the next stage all look the same: the job is due, and no worker has claimed it. */
 function classOf({ job, facts }: JobCase): OrphanName {
   if (job.failures > 0) return 'retry-timer-died'
   if (job.stage > 0 && facts.events.at(-1)?.type === 'job.advanced') return 'next-stage-not-started'
   return 'submitted-unannounced'
 }
 
-/** A tenant is not told of the jobs of others, so neither that they go before its own. */
+/** A tenant is not shown the jobs of others, so it can't know how many are ahead of its own. */
 const isTurnKnown = ({ facts }: JobCase) => facts.ahead != null
 
 function claimed(c: JobCase): Next {
   if (!isTurnKnown(c)) return { what: 'A worker claims it when its turn comes', byAt: null }
-  return { what: 'The next poll of a worker claims it', byAt: later(c, c.config.pollMs + slackMs) }
+  return { what: 'A worker claims it with its next poll', byAt: later(c, c.config.pollMs + slackMs) }
 }
 
 function lane({ job }: JobCase): string {
@@ -33,15 +34,21 @@ function lastSeen(c: JobCase): string {
   const { workers, kind } = c.facts
   const seen = [workers?.lastSeenAt, kind?.seenAt].filter((one) => one != null).sort()
   const latest = seen.at(-1)
-  return latest ? `last seen ${ago(c, latest)}` : `none was seen in the last ${lengthWords(c.config.kindRetentionMs)}`
+  return latest ? `last seen ${ago(c, latest)}` : `none seen in the last ${formatDuration(c.config.kindRetentionMs)}`
 }
 
-/** Whose rule sent it to its queue, if the workers of its tenant wait for it in another. */
-function ruleWords({ job, facts: { kind } }: JobCase): string {
+/** Which rule routed it to its queue, if the workers of its tenant serve another one. */
+function formatRule({ job, facts: { kind } }: JobCase): string {
   if (!kind || kind.queue !== job.queue) return ''
-  if (kind.tenant) return `; the rule of tenant \`${kind.tenant}\` put it there`
+  if (kind.tenant) return `; the rule of tenant \`${kind.tenant}\` routed it there`
   if (kind.ownQueue === undefined || kind.ownQueue === kind.queue) return ''
-  return `; the rule for all tenants put it there, before that of tenant \`${job.tenant}\`, which names queue \`${kind.ownQueue}\``
+  return `; the rule for all tenants routed it there and overrides the rule of tenant \`${job.tenant}\`, which names queue \`${kind.ownQueue}\``
+}
+
+/** What may slow all claims: dead rows that can't be vacuumed. */
+function formatHeld({ facts }: JobCase): string {
+  const { oldestSnapshot } = facts
+  return oldestSnapshot ? `; vacuum is held back by ${formatSnapshot(oldestSnapshot, Date.parse(facts.at))}` : ''
 }
 
 /** What keeps a queued job waiting. */
@@ -53,19 +60,19 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     orphans: [],
     when: ({ facts }) => facts.queue.pausedAt !== null,
     sentence: (c) =>
-      `waiting: queue \`${c.job.queue}\` was paused ${ago(c, c.facts.queue.pausedAt)}${pauseWords(c.facts.queue)}`,
-    next: () => ({ what: 'Nothing, until somebody resumes the queue', byAt: null }),
+      `waiting: queue \`${c.job.queue}\` was paused ${ago(c, c.facts.queue.pausedAt)}${formatPause(c.facts.queue)}`,
+    next: () => ({ what: 'Nothing happens until someone resumes the queue', byAt: null }),
     repair: 'resume-queue',
   },
   {
     code: 'outcome-refused',
     states,
-    meaning: 'Its work is done, and the database refuses to write how it ended.',
+    meaning: 'Its attempt has ended, but the database rejects its outcome.',
     orphans: ['outcome-refused'],
     when: ({ job }) => job.runAt !== null && Date.parse(job.runAt) >= parkedAtMs,
-    sentence: (c) => `parked: attempt ${c.job.attempt} has ended, but the database refuses its outcome${lastError(c)}`,
+    sentence: (c) => `parked: attempt ${c.job.attempt} has ended, but the database rejects its outcome${lastError(c)}`,
     next: () => ({
-      what: 'The outcome is written as soon as the database accepts it; the job is not run again',
+      what: 'The outcome is written as soon as the database accepts it; the job does not run again',
       byAt: null,
     }),
     repair: 'settle-parked',
@@ -73,7 +80,7 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'backing-off',
     states,
-    meaning: 'An attempt failed; it runs again after its backoff.',
+    meaning: 'An attempt failed; the job runs again after its backoff.',
     orphans: [],
     when: (c) => !isPast(c, c.job.runAt) && c.job.failures > 0,
     sentence: (c) =>
@@ -84,7 +91,7 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'scheduled',
     states,
-    meaning: 'It was submitted for a time that is still to come.',
+    meaning: 'It is scheduled for a later time.',
     orphans: [],
     when: (c) => !isPast(c, c.job.runAt),
     sentence: (c) => `scheduled: it is due in ${until(c, c.job.runAt as string)}`,
@@ -94,23 +101,26 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'no-worker',
     states,
-    meaning: 'No living worker registers its kind in its queue.',
+    meaning: 'No running worker handles its kind in its queue.',
     orphans: ['unknown-kind'],
     when: ({ facts }) => facts.workers?.living === 0,
-    sentence: (c) => `waiting: no live worker registers ${lane(c)}; ${lastSeen(c)}${ruleWords(c)}`,
-    next: () => ({ what: 'Nothing is discarded: it is claimed as soon as a worker with this kind starts', byAt: null }),
+    sentence: (c) => `waiting: no running worker handles ${lane(c)}; ${lastSeen(c)}${formatRule(c)}`,
+    next: () => ({
+      what: 'It is never discarded: it is claimed as soon as a worker that handles this kind starts',
+      byAt: null,
+    }),
     repair: null,
   },
   {
     code: 'workers-draining',
     states,
-    meaning: 'All living workers that know its kind have stopped claiming: they drain, and end.',
+    meaning: 'All running workers that handle its kind are draining and no longer claim jobs.',
     orphans: [],
     when: ({ facts: { workers } }) => workers?.claiming === 0,
     sentence: ({ facts: { workers } }) =>
-      `waiting: the workers that know its kind (${workers?.living}) drain and claim no more${unresponsiveWords(workers)}`,
+      `waiting: all workers that handle its kind (${workers?.living}) are draining and no longer claim jobs${formatUnresponsive(workers)}`,
     next: () => ({
-      what: 'It is claimed as soon as another worker with this kind starts; `holdfast work` starts one',
+      what: 'It is claimed as soon as another worker that handles this kind starts; `holdfast work` starts one',
       byAt: null,
     }),
     repair: null,
@@ -118,24 +128,24 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'stage-unknown',
     states,
-    meaning: 'It stands at a stage that its kind, as last registered, does not have.',
+    meaning: 'It is at a stage that its kind, as last registered, does not have.',
     orphans: [],
     when: ({ facts, job }) => facts.kind !== null && job.stage >= facts.kind.stages,
     sentence: ({ facts, job }) =>
-      `waiting: it stands at stage ${job.stage + 1}, and kind \`${job.kind}\` was last registered with ${plural(facts.kind?.stages ?? 0, 'stage')}`,
-    next: () => ({ what: 'It is claimed as soon as a worker starts whose kind has that stage', byAt: null }),
+      `waiting: it is at stage ${job.stage + 1}, but kind \`${job.kind}\` was last registered with ${plural(facts.kind?.stages ?? 0, 'stage')}`,
+    next: () => ({ what: 'It is claimed as soon as a worker whose kind has that stage starts', byAt: null }),
     repair: null,
   },
   {
     code: 'suspect',
     states,
-    meaning: 'It is suspected of killing its workers, and runs alone in a process.',
+    meaning: 'It is suspected of killing its workers, so it runs alone in a process.',
     orphans: [],
     when: ({ job }) => isSuspect(job),
     sentence: ({ job }) =>
-      `waiting: it has lost ${plural(job.crashes, 'worker')} at this stage and is a suspect, which runs alone in a process`,
+      `waiting: it has lost ${plural(job.crashes, 'worker')} at this stage and is a suspect, so it runs alone in a process`,
     next: ({ job }) => ({
-      what: `A worker that holds nothing else claims it, or one drains for it; at ${job.crashBudget} lost workers it is quarantined`,
+      what: `An idle worker claims it, or one drains to run it; at ${job.crashBudget} lost workers it is quarantined`,
       byAt: null,
     }),
     repair: null,
@@ -143,13 +153,13 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'workers-blocked',
     states,
-    meaning: 'In every worker that knows its kind, a handler blocks the event loop, so none of them can claim.',
+    meaning: 'A handler blocks the event loop of every worker that handles its kind, so none can claim it.',
     orphans: [],
     when: ({ facts: { workers } }) => (workers?.blocked ?? 0) > 0 && workers?.blocked === workers?.claiming,
     sentence: ({ facts: { workers } }) =>
-      `waiting: a handler blocks the event loop of all workers that know its kind (${workers?.claiming}), for up to ${lengthWords(workers?.blockedMs ?? 0)}`,
+      `waiting: a handler blocks the event loop of all workers that handle its kind (${workers?.claiming}), for up to ${formatDuration(workers?.blockedMs ?? 0)}`,
     next: () => ({
-      what: 'It is claimed as soon as such a handler lets go of the event loop, or another worker starts',
+      what: 'It is claimed as soon as such a handler yields to the event loop, or another worker starts',
       byAt: null,
     }),
     repair: null,
@@ -157,14 +167,14 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'workers-busy',
     states,
-    meaning: 'All workers that know its kind hold, or still run, as many jobs as they run at a time.',
+    meaning: 'All workers that handle its kind are at their concurrency limit.',
     orphans: [],
     when: ({ facts: { workers } }) =>
       workers?.holding != null && Math.max(workers.holding, workers.busy ?? 0) >= workers.concurrency,
     sentence: ({ facts: { workers, ahead } }) =>
-      `waiting: all workers that know its kind (${workers?.living}) are busy with ${plural(workers?.holding ?? 0, 'job')}${leftoverWords(workers)}${aheadWords(ahead)}`,
+      `waiting: all workers that handle its kind (${workers?.living}) are busy with ${plural(workers?.holding ?? 0, 'job')}${formatLeftover(workers)}${formatAhead(ahead)}`,
     next: () => ({
-      what: 'It is claimed when its turn comes; more workers, or a higher concurrency, would help',
+      what: 'It is claimed when its turn comes; add workers or raise the concurrency to speed this up',
       byAt: null,
     }),
     repair: null,
@@ -172,10 +182,10 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'in-line',
     states,
-    meaning: 'Other due jobs of its kind go before it.',
+    meaning: 'Other due jobs of its kind are ahead of it.',
     orphans: [],
     when: ({ facts }) => (facts.ahead ?? 0) > 0,
-    sentence: ({ facts }) => `waiting: its turn has not come${aheadWords(facts.ahead)}`,
+    sentence: ({ facts }) => `waiting: its turn has not come${formatAhead(facts.ahead)}`,
     next: () => ({ what: 'It is claimed when its turn comes', byAt: null }),
     repair: null,
   },
@@ -183,19 +193,19 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     code: 'overdue',
     states,
     meaning:
-      'It is due, a worker is free, and yet no poll has claimed it: a wake-up was lost, and its poll is still to come.',
+      'It is due and a worker is free, but no worker has claimed it: a wake-up was lost, and the next poll is still to come.',
     orphans: ['submitted-unannounced', 'retry-timer-died', 'next-stage-not-started'],
     orphan: classOf,
     when: (c) => isTurnKnown(c) && (sinceMs(c, c.job.runAt) ?? 0) > c.config.pollMs + slackMs,
     sentence: (c) =>
-      `waiting: it has been due for ${lengthWords(sinceMs(c, c.job.runAt) ?? 0)}, with ${plural(c.facts.workers?.living ?? 0, 'live worker')} that could claim it`,
+      `waiting: it has been due for ${formatDuration(sinceMs(c, c.job.runAt) ?? 0)}, with ${plural(c.facts.workers?.living ?? 0, 'live worker')} that could claim it${formatHeld(c)}`,
     next: claimed,
     repair: 'wake',
   },
   {
     code: 'due',
     states,
-    meaning: 'It is due, and about to be claimed.',
+    meaning: 'It is due and about to be claimed.',
     orphans: [],
     when: () => true,
     sentence: (c) =>
@@ -205,23 +215,22 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   },
 ]
 
-/** Handlers whose jobs were cancelled or taken away, and which have not ended yet. */
-function leftoverWords(workers: WorkerFacts | null): string {
+/** Handlers that still run although their jobs were cancelled or reassigned. */
+function formatLeftover(workers: WorkerFacts | null): string {
   const leftover = (workers?.busy ?? 0) - (workers?.holding ?? 0)
   if (leftover <= 0) return ''
-  return ` and ${plural(leftover, 'handler')} of jobs that are no longer theirs`
+  return ` and ${plural(leftover, 'handler')} of jobs that they no longer own`
 }
 
-function unresponsiveWords(workers: WorkerFacts | null): string {
+function formatUnresponsive(workers: WorkerFacts | null): string {
   const count = workers?.unresponsive ?? 0
-  return count === 0 ? '' : `; ${plural(count, 'handler')} of theirs ignored ${count === 1 ? 'its' : 'their'} signal`
+  return count === 0 ? '' : `; ${plural(count, 'handler')} ignored ${count === 1 ? 'its' : 'their'} abort signal`
 }
 
 function dueLater({ job, facts, config }: JobCase): Next {
   const dueAtMs = Date.parse(job.runAt as string)
   const byAt = new Date(dueAtMs + config.pollMs + slackMs)
-  if (facts.workers?.living === 0)
-    return { what: 'It falls due, but no live worker registers its kind at present', byAt: null }
+  if (facts.workers?.living === 0) return { what: 'It falls due, but no running worker handles its kind', byAt: null }
   return { what: 'It falls due, and a worker claims it', byAt }
 }
 
@@ -234,17 +243,17 @@ function lastError({ facts }: JobCase): string {
   return typeof message === 'string' ? ` (${message})` : ''
 }
 
-/** Who paused a queue and why, as far as they said so. */
-export function pauseWords({ pausedBy, reason }: { pausedBy?: string | null; reason?: string | null }): string {
+/** Who paused a queue and why, as far as known. */
+export function formatPause({ pausedBy, reason }: { pausedBy?: string | null; reason?: string | null }): string {
   return `${pausedBy ? ` by ${pausedBy}` : ''}${reason ? ` (${reason})` : ''}`
 }
 
-/** How many jobs go before another; those beyond a thousand are not counted. */
+/** How many jobs are ahead of another, in words. */
 export function aheadCount(ahead: number): string {
   return ahead >= mostAhead ? `at least ${mostAhead.toLocaleString('en')}` : String(ahead)
 }
 
-function aheadWords(ahead: number | null | undefined): string {
+function formatAhead(ahead: number | null | undefined): string {
   if (!ahead) return ''
-  return `; ${aheadCount(ahead)} due ${ahead === 1 ? 'job goes' : 'jobs go'} before it`
+  return `; ${aheadCount(ahead)} due ${ahead === 1 ? 'job is' : 'jobs are'} ahead of it`
 }

@@ -3,10 +3,10 @@ import type { OrphanName } from '../reaper/orphans.ts'
 import type { Next } from './case.ts'
 import type { RepairName } from './repair.ts'
 
-/** One verdict: what it is about, and what it says of a case that fits. */
+/** One verdict: what it is about, and what it says about a case that it applies to. */
 export interface Rule<Case> {
   readonly code: string
-  /** The states of the jobs that it is about; none if the job is yet to be submitted. */
+  /** The states of the jobs that it is about; empty if the job is not submitted yet. */
   readonly states: readonly State[]
   /** For the docs. */
   readonly meaning: string
@@ -16,8 +16,8 @@ export interface Rule<Case> {
   readonly sentence: (given: Case) => string
   readonly next: (given: Case) => Next | null
   readonly repair: RepairName | null
-  /** Which of its classes a case belongs to, if any; without it, the first. */
+  /** The orphan class of a case, if any. Default: the first one. */
   readonly orphan?: (given: Case) => OrphanName | null
-  /** Whether the repair fits this case; without it, it always does. */
+  /** Whether the repair applies to a case. Default: always. */
   readonly mayRepair?: (given: Case) => boolean
 }

@@ -1,4 +1,4 @@
-import { lengthWords } from '../job/length.ts'
+import { formatDuration } from '../errors/duration.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
 import {
   ago,
@@ -6,22 +6,22 @@ import {
   beatMs,
   byRung,
   bySweep,
+  formatLeader,
+  formatStage,
   isLed,
   isPast,
   type JobCase,
-  leaderWords,
   type Next,
   sinceMs,
-  stageWords,
 } from './case.ts'
 import type { SessionFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
 const states = ['running'] as const
-/** From this many missed heartbeats on, one wonders; the lease of a remote worker has no more than three. */
+/** From this many missed heartbeats on, a heartbeat is reported as late; the lease of a remote worker covers only three. */
 const missedBeats = ({ facts }: JobCase) => (facts.session?.isRemote ? 2 : 3)
 
-/** What gives a dead worker away; null if nothing does. */
+/** How the worker was lost; null if it was not. */
 export function lossOf(c: JobCase): 'session row gone' | 'ended' | 'lease ran out' | 'lock gone' | null {
   const { session } = c.facts
   if (!session) return 'session row gone'
@@ -30,20 +30,20 @@ export function lossOf(c: JobCase): 'session row gone' | 'ended' | 'lease ran ou
   return hasLostLock(c, session) ? 'lock gone' : null
 }
 
-/** As the leader sees it: a session that merely reconnects has no lock either, so the heartbeat must be old as well. */
+/** As the leader decides it: a session that reconnects has no lock for a moment, so the heartbeat must be old as well. */
 function hasLostLock(c: JobCase, { canTellLock, isLocked, heartbeatAt, lostAfterMs }: SessionFacts): boolean {
   return canTellLock && isLocked === false && (sinceMs(c, heartbeatAt) ?? 0) > lostAfterMs
 }
 
-function lossWords(c: JobCase): string {
+function formatLoss(c: JobCase): string {
   const { session } = c.facts
   if (!session) return `session ${c.job.sessionId}, which holds it, does not exist`
-  const heard = `it was last heard of ${ago(c, session.heartbeatAt)}`
+  const heard = `its last heartbeat was ${ago(c, session.heartbeatAt)}`
   if (session.endedAt)
     return `session ${session.id}, which holds it, ended ${ago(c, session.endedAt)} (${[session.endedBy ?? 'unknown', session.exit].filter(Boolean).join(', ')})`
   if (isPast(c, session.leaseUntil))
     return `the lease of session ${session.id} ran out ${ago(c, session.leaseUntil)}; ${heard}`
-  return `the process of session ${session.id} is gone, and its lock with it; ${heard}`
+  return `the process and lock of session ${session.id} are gone; ${heard}`
 }
 
 /** The class of an attempt whose session is dead. */
@@ -56,10 +56,12 @@ function classOf(c: JobCase): OrphanName {
 
 function revived({ job }: JobCase): string {
   const isSpent = job.crashes + 1 >= job.crashBudget
-  return isSpent ? 'It is quarantined, for its crash budget is spent' : 'It is put back in its queue, and claimed anew'
+  return isSpent
+    ? 'It is quarantined because its crash budget is exhausted'
+    : 'It returns to its queue and is claimed again'
 }
 
-/** A worker that merely fell silent may come back, so a job on its last life waits for a second lease. */
+/** A silent worker may come back, so a job that would be quarantined waits for the length of a second lease. */
 function notBefore(c: JobCase, byAt: Next['byAt']): Next['byAt'] {
   const { session } = c.facts
   const isSilent = session && (session.endedBy === null || ['lease ran out', 'lock gone'].includes(session.endedBy))
@@ -80,16 +82,19 @@ const deadClasses = [
   'fan-out-unsealed',
 ] as const satisfies readonly OrphanName[]
 
-/** What a running job does, or what has become of its worker. */
+/** What a running job is doing, or how its worker was lost. */
 export const runningRules: readonly Rule<JobCase>[] = [
   {
     code: 'nobody-leads',
     states,
-    meaning: 'Its worker is lost, and nobody leads who could give it back.',
+    meaning: 'Its worker is lost, and there is no leader to revive it.',
     orphans: ['leader-hangs'],
     when: (c) => lossOf(c) !== null && !isLed(c),
-    sentence: (c) => `lost: ${lossWords(c)}; and ${leaderWords(c)}`,
-    next: (c) => ({ what: `${revived(c)}, as soon as a process leads: any worker, or \`holdfast reap\``, byAt: null }),
+    sentence: (c) => `lost: ${formatLoss(c)}; and ${formatLeader(c)}`,
+    next: (c) => ({
+      what: `${revived(c)} once a process becomes leader: any worker, or \`holdfast reap\``,
+      byAt: null,
+    }),
     repair: 'revive',
   },
   {
@@ -98,7 +103,7 @@ export const runningRules: readonly Rule<JobCase>[] = [
     meaning: 'Its session does not exist.',
     orphans: ['session-row-gone'],
     when: (c) => lossOf(c) === 'session row gone',
-    sentence: (c) => `lost: ${lossWords(c)}`,
+    sentence: (c) => `lost: ${formatLoss(c)}`,
     next: (c) => bySweep(c, revived(c)),
     repair: 'revive',
   },
@@ -109,7 +114,7 @@ export const runningRules: readonly Rule<JobCase>[] = [
     orphans: deadClasses,
     orphan: classOf,
     when: (c) => lossOf(c) === 'ended',
-    sentence: (c) => `lost: ${lossWords(c)}`,
+    sentence: (c) => `lost: ${formatLoss(c)}`,
     next: (c) => {
       const { what, byAt } = bySweep(c, revived(c))
       return { what, byAt: notBefore(c, byAt) }
@@ -123,18 +128,18 @@ export const runningRules: readonly Rule<JobCase>[] = [
     orphans: deadClasses,
     orphan: classOf,
     when: (c) => lossOf(c) === 'lease ran out',
-    sentence: (c) => `lost: ${lossWords(c)}`,
+    sentence: (c) => `lost: ${formatLoss(c)}`,
     next: lostWith('lease ran out'),
     repair: 'revive',
   },
   {
     code: 'lock-gone',
     states,
-    meaning: 'The process of its session is gone: its lock is, and its heartbeat is old.',
+    meaning: 'The process of its session is gone: its lock is released, and its heartbeat is old.',
     orphans: deadClasses,
     orphan: classOf,
     when: (c) => lossOf(c) === 'lock gone',
-    sentence: (c) => `lost: ${lossWords(c)}`,
+    sentence: (c) => `lost: ${formatLoss(c)}`,
     next: lostWith('lock gone'),
     repair: 'revive',
   },
@@ -142,24 +147,24 @@ export const runningRules: readonly Rule<JobCase>[] = [
     code: 'deadline-passed',
     states,
     meaning:
-      'Its deadline has passed although its worker lives: the handler hangs, or its outcome could not be written.',
+      'Its deadline has passed while its worker is alive: the handler hangs, or its outcome could not be written.',
     orphans: ['hung-handler', 'finish-failed-worker-lives'],
     when: (c) => isPast(c, c.job.deadlineAt),
     sentence: (c) =>
-      `hung: its deadline passed ${ago(c, c.job.deadlineAt)}, although session ${c.job.sessionId} lives; its handler blocks, or its outcome cannot be written`,
-    next: (c) => bySweep(c, `${revived(c)}; whatever its handler still writes is refused`),
+      `hung: its deadline passed ${ago(c, c.job.deadlineAt)}, but session ${c.job.sessionId} is alive; its handler blocks, or its outcome cannot be written`,
+    next: (c) => bySweep(c, `${revived(c)}; late writes of its handler are refused`),
     repair: 'revive',
   },
   {
     code: 'heartbeat-late',
     states,
-    meaning: 'Its worker has missed several heartbeats, and is not given up yet.',
+    meaning: 'Its worker has missed several heartbeats, but does not count as dead yet.',
     orphans: [],
     when: (c) => (sinceMs(c, c.facts.session?.heartbeatAt) ?? 0) > missedBeats(c) * beatMs(c),
     sentence: (c) =>
-      `running, but session ${c.job.sessionId} was last heard of ${ago(c, c.facts.session?.heartbeatAt)}${lockWords(c.facts.session)}`,
+      `running, but the last heartbeat of session ${c.job.sessionId} was ${ago(c, c.facts.session?.heartbeatAt)}${formatLock(c.facts.session)}`,
     next: (c) => ({
-      what: 'Its worker is heard of again, or its lease runs out and it is put back in its queue',
+      what: 'Its worker sends a heartbeat, or its lease runs out and the job returns to its queue',
       byAt: byRung(c, 'lease ran out'),
     }),
     repair: null,
@@ -167,13 +172,13 @@ export const runningRules: readonly Rule<JobCase>[] = [
   {
     code: 'worker-blocked',
     states,
-    meaning: 'A handler blocks the event loop of its worker, so that nothing else moves there.',
+    meaning: 'A handler blocks the event loop of its worker, so nothing else runs there.',
     orphans: [],
     when: ({ facts }) => (facts.session?.blockedMs ?? 0) > 0,
     sentence: (c) =>
-      `running on session ${c.job.sessionId}, whose event loop a handler has blocked for ${lengthWords(c.facts.session?.blockedMs ?? 0)}`,
+      `running on session ${c.job.sessionId}, whose event loop a handler has blocked for ${formatDuration(c.facts.session?.blockedMs ?? 0)}`,
     next: (c) => ({
-      what: 'If this job has not started, it is given back; else it goes on when the handler lets go, or is taken for hung at its deadline',
+      what: 'If this job has not started, it is released; otherwise it continues once the handler yields, or counts as hung at its deadline',
       byAt: new Date(Date.parse(c.job.deadlineAt as string) + c.config.sweepMs + c.config.pollMs + 500),
     }),
     repair: null,
@@ -181,26 +186,26 @@ export const runningRules: readonly Rule<JobCase>[] = [
   {
     code: 'running',
     states,
-    meaning: 'It runs, and its worker is well.',
+    meaning: 'It is running, and its worker is healthy.',
     orphans: [],
     when: () => true,
     sentence: (c) =>
-      `running: attempt ${c.job.attempt} at ${stageWords(c, c.job.stage)}, on session ${c.job.sessionId}, which was heard of ${ago(c, c.facts.session?.heartbeatAt)}${progressWords(c)}`,
+      `running: attempt ${c.job.attempt} at ${formatStage(c, c.job.stage)}, on session ${c.job.sessionId}, last heartbeat ${ago(c, c.facts.session?.heartbeatAt)}${formatProgress(c)}`,
     next: (c) => ({
-      what: 'It ends; if not, it is taken for hung at its deadline and put back in its queue',
+      what: 'It ends; otherwise it counts as hung at its deadline and returns to its queue',
       byAt: new Date(Date.parse(c.job.deadlineAt as string) + c.config.sweepMs + c.config.pollMs + 500),
     }),
     repair: null,
   },
 ]
 
-function lockWords(session: SessionFacts | null): string {
+function formatLock(session: SessionFacts | null): string {
   if (session?.isLocked == null || !session.canTellLock) return ''
   return session.isLocked ? '; its process still holds its lock' : '; its lock is gone'
 }
 
-function progressWords({ facts: { progress, at }, job }: JobCase): string {
+function formatProgress({ facts: { progress, at }, job }: JobCase): string {
   if (!progress || progress.attempt !== job.attempt) return ''
-  const age = lengthWords(Date.parse(at) - Date.parse(progress.at))
-  return `; progress ${progress.done}${progress.total === null ? '' : `/${progress.total}`}, told ${age} ago`
+  const age = formatDuration(Date.parse(at) - Date.parse(progress.at))
+  return `; progress ${progress.done}${progress.total === null ? '' : `/${progress.total}`}, reported ${age} ago`
 }

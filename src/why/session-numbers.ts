@@ -1,8 +1,8 @@
 import type { Facts } from './facts.ts'
 
 /**
- * Numbers the sessions that facts about one job name from 1 on, in the order in which they were opened. The ids of sessions count those of
- * all tenants, and would tell one tenant how many workers others start.
+ * Numbers the sessions in the facts about one job from 1, in the order in which they were opened. Session ids count the sessions of all
+ * tenants, and would tell one tenant how many workers others start.
  */
 export function withOwnNumbers(all: readonly Facts[]): (facts: Facts) => Facts {
   const ids = [...new Set(all.flatMap(sessionsIn))].sort((a, b) => a - b)

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { readConfig } from '../config/config.ts'
 import { allStates, type State } from '../job/machine.ts'
-import { ladder } from '../reaper/bound.ts'
-import { type Facts, forTenant, type JobFacts } from './facts.ts'
+import { ladder } from '../reaper/recovery-bound.ts'
+import type { Facts, JobFacts } from './facts.ts'
+import { forTenant } from './for-tenant.ts'
 import { jobRules, rules, verdictOf, verdictTable } from './verdict.ts'
 
 const config = readConfig({}, {})
@@ -81,7 +82,7 @@ test('there is a verdict for a job in every state, whatever else is known', () =
 test('a job without a worker says which kind is missing, and since when', () => {
   expect(verdictOf(factsOf(jobIn('queued')), config)).toMatchObject({
     code: 'no-worker',
-    sentence: 'waiting: no live worker registers kind `extract` in queue `default`; last seen 3 h ago.',
+    sentence: 'waiting: no running worker handles kind `extract` in queue `default`; last seen 3 h ago.',
     orphan: 'unknown-kind',
     next: { byAt: null },
   })
@@ -100,7 +101,7 @@ test('a worker that is late is told with the moment by which the ladder gives it
   const lease = ladder(config).find(({ rung }) => rung === 'lease ran out')
   expect(verdictOf(factsOf(jobIn('running'), { session: { ...session, isLocked: true } }), config)).toMatchObject({
     code: 'heartbeat-late',
-    sentence: 'running, but session 7 was last heard of 4.0 s ago; its process still holds its lock.',
+    sentence: 'running, but the last heartbeat of session 7 was 4.0 s ago; its process still holds its lock.',
     orphan: null,
     next: { byAt: new Date(Date.parse(session.heartbeatAt) + (lease?.boundMs ?? 0)) },
     repair: null,
@@ -111,7 +112,7 @@ test('no moment is promised while nobody leads', () => {
   const facts = factsOf(jobIn('running'), { session, leader: null })
   expect(verdictOf(facts, config)).toMatchObject({
     code: 'nobody-leads',
-    sentence: expect.stringMatching(/nobody has ever led\.$/),
+    sentence: expect.stringMatching(/there has never been a leader\.$/),
     orphan: 'leader-hangs',
     next: { byAt: null },
   })

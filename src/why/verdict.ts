@@ -1,6 +1,6 @@
-// Why a job does not move. The facts are what the database says at one moment; everything here is computed from them alone, so that a
-// snapshot of long ago can be judged like the present. The rules are data: the first one that fits is the verdict, the last of each state
-// fits always, and the table in the docs is made of them.
+// Why a job does not move. The facts are what the database says at one moment. Verdicts are computed from them alone, so an old snapshot
+// is judged like the current state. The rules are data: the first one that applies is the verdict, the last one of each state always
+// applies, and the table in the docs is generated from them.
 import type { Config } from '../config/config.ts'
 import type { State } from '../job/machine.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
@@ -16,11 +16,11 @@ import type { Rule } from './rule.ts'
 import { runningRules } from './running.ts'
 import { waitingRules } from './waiting.ts'
 
-/** What is to be said about a job. */
+/** The diagnosis of a job. */
 export interface Verdict {
   code: string
   sentence: string
-  /** The class of orphan that it is, if it is one. */
+  /** Its orphan class, if it is an orphan. */
   orphan: OrphanName | null
   next: Next | null
   repair: RepairName | null
@@ -36,13 +36,13 @@ export const jobRules: readonly Rule<JobCase>[] = [
   ...endedRules,
 ]
 
-/** What the docs and the tests need of a rule, whatever it is about. */
+/** What the docs and the tests need to know about a rule. */
 export type AnyRule = Pick<Rule<never>, 'code' | 'states' | 'meaning' | 'orphans' | 'repair'>
 
 /** Every rule. */
 export const rules: readonly AnyRule[] = [...jobRules, ...continuationRules]
 
-/** Judges facts. The settings tell when things happen; they should be those of the processes that work and reap. */
+/** Judges facts. The settings determine when things happen; they should be those of the processes that work and reap. */
 export function verdictOf(facts: Facts, config: Config): Verdict {
   const { job, continues } = facts
   if (job)
@@ -55,7 +55,7 @@ export function verdictOf(facts: Facts, config: Config): Verdict {
 }
 
 function judge<Case extends JobCase | ContinuationCase>(candidates: readonly Rule<Case>[], given: Case): Verdict {
-  // the last rule of each state fits always
+  // the last rule of each state always applies
   const rule = candidates.find(({ when }) => when(given)) as Rule<Case>
   const mayRepair = rule.mayRepair?.(given) ?? true
   return {
@@ -74,11 +74,11 @@ export function verdictTable(): string {
   const list = (words: readonly string[]) => words.map(code).join(', ') || '–'
   const rows = rules.map(
     ({ code: name, states, meaning, orphans, repair }) =>
-      `| ${code(name)} | ${states.length > 0 ? statesWords(states) : 'not submitted'} | ${meaning} | ${list(orphans)} | ${repair ? code(repair) : '–'} |`,
+      `| ${code(name)} | ${states.length > 0 ? formatStates(states) : 'not submitted'} | ${meaning} | ${list(orphans)} | ${repair ? code(repair) : '–'} |`,
   )
   return ['| code | state | meaning | class of orphan | repair |', '|---|---|---|---|---|', ...rows].join('\n')
 }
 
-function statesWords(states: readonly State[]): string {
+function formatStates(states: readonly State[]): string {
   return states.join(', ')
 }

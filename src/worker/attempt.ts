@@ -1,12 +1,13 @@
 import type { Config } from '../config/config.ts'
+import { backoffOf } from '../job/backoff.ts'
 import type { AbortReason, AnyJob, AnyStage, Backoff } from '../job/define.ts'
 import type { Each } from '../job/fan-out.ts'
-import type { Fence, JobId } from '../job/id.ts'
+import type { HeldFence, JobId } from '../job/id.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import type { Traced } from '../trace/trace.ts'
-import type { ClaimedRow } from './lot.ts'
+import type { ClaimedRow } from './claim-batch.ts'
 
-/** The reason of a handler's fired signal. */
+/** The reason that a handler's signal carries once it is aborted. */
 export class AttemptAborted extends Error {
   readonly reason: AbortReason
 
@@ -17,7 +18,7 @@ export class AttemptAborted extends Error {
   }
 }
 
-/** One attempt in the hands of this worker. */
+/** An attempt that this worker runs. */
 export interface Attempt {
   readonly fence: HeldFence
   readonly row: ClaimedRow
@@ -28,32 +29,22 @@ export interface Attempt {
   startedAtMs: number
   abortedBy: AbortReason | undefined
   abortedAtMs: number
-  /** Whether its outcome was decided already, so that whatever the handler still returns is too late. */
+  /** Whether its outcome is decided. What its handler returns later is discarded. */
   isOver: boolean
-  /** Null if nobody traces. */
+  /** Null if this process has no tracer. */
   span: Traced | null
-  /** What the database refused to write, if it did. */
+  /** The outcome that the database refused to write, if it did. */
   refused: Outcome | undefined
   abort(reason: AbortReason, nowMs: number): void
   signal(): AbortSignal
 }
 
-/** A fence with the session that claimed the attempt. A late write is recorded under that one, whichever session the worker has by then. */
-export interface HeldFence extends Fence {
-  readonly sessionId: number
+/** The fence of a claimed job. */
+export function heldFenceOf({ id, attempt, sessionId, leaseId, slot, leaseSize }: ClaimedRow): HeldFence {
+  return { id: id as JobId, attempt, sessionId, leaseId, slot, leaseSize }
 }
 
-/** The fence of an attempt of this worker. */
-export function heldFenceOf({ id, attempt, sessionId }: ClaimedRow): HeldFence {
-  return { id: id as JobId, attempt, sessionId }
-}
-
-/** The fence of a claimed row. */
-export function fenceOf(row: { id: string; attempt: number }): Fence {
-  return { id: row.id as JobId, attempt: row.attempt }
-}
-
-/** What a stage allows its attempts; the same for all of them. */
+/** The limits of a stage, which all its attempts share. */
 export interface Allowance {
   readonly timeoutMs: number
   readonly retries: number
@@ -64,11 +55,11 @@ function allowanceOf(config: Config, rules: Pick<AnyStage, 'timeoutMs' | 'retrie
   return {
     timeoutMs: rules.timeoutMs ?? config.jobTimeoutMs,
     retries: rules.retries ?? config.retries,
-    backoff: { baseMs: config.backoffBaseMs, factor: 2, maxMs: config.backoffMaxMs, ...rules.backoff },
+    backoff: backoffOf(config, rules.backoff),
   }
 }
 
-/** A class, because there are tens of thousands a second: what they have in common is made once. */
+/** A class, because there are tens of thousands a second, and their methods should be created only once. */
 class HeldAttempt implements Attempt {
   readonly fence: HeldFence
   readonly row: ClaimedRow
@@ -81,7 +72,7 @@ class HeldAttempt implements Attempt {
   isOver = false
   span: Traced | null = null
   refused: Outcome | undefined = undefined
-  // most handlers of short jobs never look at their signal, so it is made when first asked for
+  // created on first use, because most handlers of short jobs never look at their signal
   #controller: AbortController | undefined = undefined
 
   constructor(job: AnyJob, stage: AnyStage, row: ClaimedRow, allowance: Allowance) {
@@ -107,7 +98,7 @@ class HeldAttempt implements Attempt {
   }
 }
 
-/** Makes what makes attempts of claimed rows. */
+/** Returns a function that turns claimed rows into attempts. */
 export function attemptMaker(config: Config): (job: AnyJob, row: ClaimedRow) => Attempt {
   const own = new Map<AnyStage, Allowance>()
   const parts = new Map<AnyStage, Allowance>()
@@ -123,7 +114,10 @@ export function attemptMaker(config: Config): (job: AnyJob, row: ClaimedRow) => 
   }
 }
 
-/** What a fan-out stage runs per item, if that is no kind of its own. Items of an earlier version of the code may find nothing to run. */
+/**
+ * What a fan-out stage runs for each item, unless items have their own kind. If an item was created by another version
+ * of the code, its stage may have nothing to run for it.
+ */
 export function eachOf(stage: AnyStage): Each<unknown, unknown> {
   if (typeof stage.each === 'function') return { run: stage.each }
   if (stage.each && !('stages' in stage.each)) return stage.each

@@ -1,28 +1,19 @@
 import type { Config } from '../config/config.ts'
 import type { AnyJob } from '../job/define.ts'
-import type { Fence } from '../job/id.ts'
-import { type Loop, loop } from '../service/service.ts'
-import { releaseJobs } from '../settle/settle.sql.ts'
-import { runBatch } from '../store/batch.ts'
-import { type Store, tellingRunner } from '../store/store.ts'
+import { type Store, tellingRunner } from '../postgres/store.ts'
+import { type Loop, loop, type Service } from '../service/service.ts'
 import { heldFenceOf } from './attempt.ts'
-import { claimJobs, claimSuspects, nextDue, unheldAttempts } from './claim.sql.ts'
+import type { AttemptPool } from './attempt-pool.ts'
+import { claimJobs, claimSuspects, nextDue } from './claim.sql.ts'
+import { rowsOf } from './claim-batch.ts'
+import { Floors } from './floors.ts'
 import type { Taker } from './handover.ts'
-import type { Hands } from './hands.ts'
 import { deadlinesOf, type Lane, rotated } from './lanes.ts'
-import { rowsOf } from './lot.ts'
-import type { Pace } from './pace.ts'
+import type { PrefetchSize } from './prefetch-size.ts'
 import { wantWake } from './session.sql.ts'
 import type { Session } from './session.ts'
 import { Suspects, suspectEveryMs } from './suspects.ts'
-
-/** Looks for work. */
-export interface Claimer extends Loop {
-  /** A place came free. Worth a look only if there may be more than there was room for. */
-  roomCame(): void
-  /** The session is (again) held, perhaps under another id. */
-  sessionHeld(): void
-}
+import { UnheldAttempts } from './unheld-attempts.ts'
 
 /** What a claimer needs. */
 export interface ClaimerOptions {
@@ -31,138 +22,176 @@ export interface ClaimerOptions {
   jobs: readonly AnyJob[]
   lanes: Lane[]
   session: Session
-  hands: Hands
-  pace: Pace
+  attemptPool: AttemptPool
+  prefetchSize: PrefetchSize
   taker: Taker
   isBusConnected: () => boolean
-  onTrouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
-/** How long the wish to be woken may take: the row is ours, so only a stranger can hold it, and there is the poll. */
-const wishMs = 1_000
+/** How long asking for wake-ups may take. Only a foreign transaction can lock our row, and there is always polling. */
+const wakeWriteMs = 1_000
 
-/** Makes the claimer of a worker. */
-export function makeClaimer(options: ClaimerOptions): Claimer {
-  const { config, lanes, session, hands, pace, taker } = options
-  const store = tellingRunner(options.store, () => looking.beat())
-  const deadlinesMs = deadlinesOf(options.jobs, config)
-  let isHungry = true
-  let isWakeWanted = false
-  // whether a claim may have been carried out whose answer was lost: then there are attempts in our name that we don't know of
-  let isClaimInDoubt = false
-  let emptyTurns = 0
-  let turns = 0
-  let comparedAtMs = performance.now()
-  const suspects = new Suspects({ ...options, store, claimOne: () => claim(claimSuspects, 1) })
+/**
+ * How many jobs one claim takes. In a larger lease it would be slow to find one job. A worker that has room for more
+ * claims again at once.
+ */
+const mostAtOnce = 1_000
 
-  /** One look for work. Answers how long to wait before the next one. */
-  async function turn(): Promise<number> {
-    isHungry = true
-    if (!session.isHeld()) return config.pollMs
-    if (isClaimInDoubt || performance.now() - comparedAtMs >= config.heartbeatMs) await releaseUnheld()
-    // who was woken for a job should not first look for what is rarely there; but nor may others keep taking its place
-    if (await suspects.look(2 * suspectEveryMs)) return stayReserved()
-    const most = hands.room()
-    if (most <= 0) return config.pollMs
-    const count = await claim(claimJobs, most)
-    if (count > 0) suspects.othersTaken()
-    if (await suspects.look(suspectEveryMs)) return stayReserved()
-    if (count === most) {
-      await askToBeWoken(false)
-      return 0
-    }
-    isHungry = false
-    if (count === 0) pace.reset(performance.now())
-    emptyTurns = count === 0 ? emptyTurns + 1 : 0
-    if (isWakeWanted) return napMs()
-    // a submit that came between the look and the wish woke nobody, so look once more
-    await askToBeWoken(true)
-    return 1
+/** Looks for due jobs and fills the attempt pool with them. */
+export class Claimer implements Service {
+  readonly #options: ClaimerOptions
+  readonly #loop: Loop
+  readonly #store: Store
+  readonly #deadlinesMs: string
+  readonly #floors = new Floors()
+  readonly #suspects: Suspects
+  readonly #unheld: UnheldAttempts
+  #suspectClaims = 0
+  /** Whether there may be more due jobs than the last claim had room for. */
+  #mayBeMore = true
+  #isWakeWanted = false
+  #emptyTurns = 0
+
+  constructor(options: ClaimerOptions) {
+    const { config, session, attemptPool, onError } = options
+    this.#options = options
+    this.#loop = loop({ turn: () => this.#turn(), onError })
+    this.#store = tellingRunner(options.store, () => this.#loop.beat())
+    this.#deadlinesMs = deadlinesOf(options.jobs, config)
+    this.#suspects = new Suspects({ ...options, store: this.#store, claimOne: () => this.#claim(claimSuspects, 1) })
+    this.#unheld = new UnheldAttempts({
+      store: this.#store,
+      session,
+      attemptPool,
+      everyMs: config.heartbeatMs,
+      onError,
+    })
   }
 
-  async function claim(statement: typeof claimJobs, most: number): Promise<number> {
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#loop.stop()
+  }
+
+  wake(): void {
+    this.#loop.wake()
+  }
+
+  quietMs(): number {
+    return this.#loop.quietMs()
+  }
+
+  /** There is room for more jobs. */
+  roomFreed(): void {
+    if (this.#mayBeMore) this.#loop.wake()
+  }
+
+  /** The lease is valid (again), perhaps under a new session, which hasn't asked for wake-ups yet. */
+  leaseHeld(): void {
+    this.#isWakeWanted = false
+    this.#loop.wake()
+  }
+
+  /** Looks for jobs once. Resolves with how long to wait before the next turn. */
+  async #turn(): Promise<number> {
+    const { config, session, attemptPool } = this.#options
+    this.#mayBeMore = true
+    if (!session.isHeld()) return config.pollMs
+    if (this.#unheld.isDue) await this.#unheld.findAndRelease()
+    // a woken worker should first claim the job that it was woken for, but suspects must not starve
+    if (await this.#suspects.look(2 * suspectEveryMs)) return this.#stayReserved()
+    const most = Math.min(attemptPool.room(), mostAtOnce)
+    if (most <= 0) return config.pollMs
+    const count = await this.#claim(claimJobs, most)
+    if (count > 0) this.#suspects.othersTaken()
+    if (await this.#suspects.look(suspectEveryMs)) return this.#stayReserved()
+    return count === most ? this.#goOn() : this.#rest(count)
+  }
+
+  async #claim(statement: typeof claimJobs, most: number): Promise<number> {
+    const { session, attemptPool, taker, lanes } = this.#options
     const ticket = taker.beginClaim()
     if (ticket === null) return 0
-    turns += 1
-    isClaimInDoubt = true
+    this.#unheld.claimBegan()
     const sessionId = session.id()
-    // only a handler can block this thread while the claim is under way; then the heartbeat thread gives back what comes of it
-    const held = hands.held()
-    if (held.length > 0) session.tell({ claiming: { ticket, sessionId, held: held.map(({ id }) => id).join() } })
+    this.#announceClaim(ticket, sessionId)
     let isOurs = true
-    const asked = { sessionId, lanes: rotated(lanes, turns), most, deadlinesMs }
-    const lots = await store.run(statement, asked).finally(() => {
+    const startedMs = performance.now()
+    // suspects are few and have their own index, so they need no floors
+    const look = statement === claimJobs ? this.#floors.look(lanes, startedMs) : null
+    const params = {
+      sessionId,
+      lanes: look?.lanes ?? rotated(lanes, this.#suspectClaims++),
+      floors: look?.floors ?? [],
+      most,
+      deadlinesMs: this.#deadlinesMs,
+    }
+    const batches = await this.#store.run(statement, params).finally(() => {
       isOurs = taker.endClaim()
     })
-    const rows = rowsOf(lots, sessionId)
-    if (isOurs) hands.take(rows, { isAlone: statement === claimSuspects })
-    else await giveBack(rows.map(heldFenceOf), sessionId)
-    isClaimInDoubt = false
+    const rows = rowsOf(batches, sessionId)
+    const nowMs = performance.now()
+    const isFilled = rows.length === most
+    if (look) this.#floors.raise(batches, { isFull: look.isFull, isFilled, ms: nowMs - startedMs, nowMs })
+    if (isOurs) attemptPool.take(rows, { isAlone: statement === claimSuspects })
+    else await this.#unheld.release(rows.map(heldFenceOf))
+    this.#unheld.claimEnded()
     return rows.length
   }
 
-  /** A worker that is kept for a suspect takes nothing else, so nobody should try to wake it. */
-  async function stayReserved(): Promise<number> {
-    await askToBeWoken(false)
-    return Math.min(config.pollMs, suspectEveryMs)
+  /** If a handler blocks this thread during the claim, the heartbeat thread releases what the claim takes. */
+  #announceClaim(ticket: number, sessionId: number): void {
+    const { session, attemptPool } = this.#options
+    const known = new Set(attemptPool.held().map(({ leaseId }) => leaseId))
+    // only a handler can block this thread, and without leases no handler runs
+    if (known.size > 0) session.tell({ claiming: { ticket, sessionId, held: [...known].join() } })
   }
 
-  /**
-   * Gives back what a claim took in our name without our hearing of it. A claim that we gave up may be carried out much later, when its
-   * connection comes back to life, so this is asked again with every heartbeat; here no claim of ours is under way.
-   */
-  async function releaseUnheld(): Promise<void> {
-    comparedAtMs = performance.now()
-    const sessionId = session.id()
-    const held = hands.held()
-    const fences = await store.run(unheldAttempts, { sessionId, ids: held.map(({ id }) => id) })
-    await giveBack(fences, sessionId)
-    isClaimInDoubt = false
+  /** The claim was filled, so there may be more. */
+  async #goOn(): Promise<number> {
+    await this.#setWakeWanted(false)
+    return 0
   }
 
-  /** One that can't be given back now must not keep us from claiming: it is found again with the next heartbeat. */
-  async function giveBack(fences: Fence[], sessionId: number): Promise<void> {
-    const told = await runBatch(store, {
-      items: fences,
-      jobOf: ({ id }) => id,
-      isWary: true,
-      async run(runner, some) {
-        await runner.run(releaseJobs, { fences: some, sessionId })
-        return some
-      },
-    })
-    const refused = told.find(({ is }) => is === 'refused')
-    if (refused && 'error' in refused) options.onTrouble(refused.error)
+  /** There was no more to claim. */
+  async #rest(count: number): Promise<number> {
+    this.#mayBeMore = false
+    if (count === 0) this.#options.prefetchSize.reset(performance.now())
+    this.#emptyTurns = count === 0 ? this.#emptyTurns + 1 : 0
+    if (this.#isWakeWanted) return this.#napMs()
+    // a submit between the claim and this request wakes nobody, so look once more
+    await this.#setWakeWanted(true)
+    return 1
   }
 
-  /** How long to nap: until the next due job, at most until the poll. */
-  async function napMs(): Promise<number> {
-    const patienceMs = options.isBusConnected() ? config.pollMs : Math.min(config.pollMs, 100)
-    // a submit whose snapshot is older than our wish wakes nobody: the first looks after falling idle come sooner
-    const soonMs = emptyTurns <= 4 ? 10 * 3 ** emptyTurns : patienceMs
-    // for so short a nap it is not worth asking: whoever is woken meanwhile would have to wait for the answer
-    if (emptyTurns === 0) return Math.min(patienceMs, soonMs)
-    const [next] = await store.run(nextDue, { lanes })
+  /** A worker that is reserved for a suspect claims nothing else, so it must not be woken. */
+  async #stayReserved(): Promise<number> {
+    await this.#setWakeWanted(false)
+    return Math.min(this.#options.config.pollMs, suspectEveryMs)
+  }
+
+  /** How long to nap: until the next job is due, and at most until the next poll. */
+  async #napMs(): Promise<number> {
+    const { config, lanes, isBusConnected } = this.#options
+    const patienceMs = isBusConnected() ? config.pollMs : Math.min(config.pollMs, 100)
+    // a submit whose snapshot is older than our request wakes nobody, so the first naps after falling idle are short
+    const soonMs = this.#emptyTurns <= 4 ? 10 * 3 ** this.#emptyTurns : patienceMs
+    // before a nap this short, don't ask: a wake-up in the meantime would have to wait for the answer
+    if (this.#emptyTurns === 0) return Math.min(patienceMs, soonMs)
+    const [next] = await this.#store.run(nextDue, { lanes })
     return Math.min(patienceMs, soonMs, next?.due_ms ?? patienceMs)
   }
 
-  async function askToBeWoken(isWanted: boolean): Promise<void> {
-    if (isWakeWanted === isWanted) return
+  async #setWakeWanted(isWanted: boolean): Promise<void> {
+    if (this.#isWakeWanted === isWanted) return
+    const { session } = this.#options
     const id = session.id()
-    await store.run(wantWake, { id, isWanted }, wishMs)
-    // the wish of a session that was replaced meanwhile is not that of its successor
-    if (session.id() === id) isWakeWanted = isWanted
-  }
-
-  const looking = loop({ turn, onError: options.onTrouble })
-  return {
-    ...looking,
-    roomCame() {
-      if (isHungry) looking.wake()
-    },
-    sessionHeld() {
-      isWakeWanted = false
-      looking.wake()
-    },
+    await this.#store.run(wantWake, { id, isWanted }, wakeWriteMs)
+    // if the session was replaced in the meantime, the new one hasn't asked for anything
+    if (session.id() === id) this.#isWakeWanted = isWanted
   }
 }

@@ -15,30 +15,30 @@ function rulesOf({ stage, job, row, allowance }: Attempt): Rules {
   }
 }
 
-/** The outcome of an attempt whose handler returned this. `hasFlaws`: some of its items failed within the threshold. */
-export function success(config: Config, attempt: Attempt, output: unknown, hasFlaws = false): Outcome {
+/** The outcome of an attempt whose handler returned this. `hasFailedItems`: some items failed, within the threshold. */
+export function success(config: Config, attempt: Attempt, output: unknown, hasFailedItems = false): Outcome {
   const rules = rulesOf(attempt)
   const encoded = encodeOutput(config, rules, output)
   if ('error' in encoded) return failure(attempt, encoded.error)
-  return afterSuccess(rules, encoded.output, hasFlaws)
+  return afterSuccess(rules, encoded.output, hasFailedItems)
 }
 
 /** The outcome of an attempt that failed with this error. */
 export function failure(attempt: Attempt, error: JobError): Outcome {
-  // a handler that ends because it was asked to is not at fault
+  // a handler that ends because it was aborted is not at fault
   if (attempt.abortedBy === 'shutdown' || attempt.abortedBy === 'lease_lost') return { move: 'release' }
   return afterFailure(rulesOf(attempt), error)
 }
 
-/** The error of an attempt that ran out of time. */
+/** The error of an attempt that exceeded its timeout. */
 export function timeoutError(attempt: Attempt): JobError {
   return {
     code: 'timeout',
-    message: `Stage ${attempt.stage.name} ran longer than its time-out of ${attempt.allowance.timeoutMs} ms.`,
+    message: `Stage ${attempt.stage.name} exceeded its timeout of ${attempt.allowance.timeoutMs} ms.`,
   }
 }
 
-/** What went wrong, if a handler threw this. Never throws, whatever was thrown. */
+/** The error to store for what a handler threw. Never throws, whatever that was. */
 export function errorOf(attempt: Attempt, thrown: unknown): JobError {
   if (attempt.abortedBy === 'timeout') return timeoutError(attempt)
   const error: JobError = { code: 'handler_failed', message: clean(messageOf(thrown)) }
@@ -61,7 +61,7 @@ function stackOf(thrown: unknown): string | undefined {
   return lines.map((line) => line.trim()).join('\n')
 }
 
-/** Error texts come from anywhere: what Postgres can't hold is replaced, so that no failure is lost for its wording. */
+/** Replaces what Postgres can't store: a strange error message must not keep a failure from being written. */
 export function clean(text: string): string {
   return text.replaceAll('\0', '\uFFFD').toWellFormed()
 }

@@ -1,26 +1,26 @@
 import { uuidv7 } from 'uuidv7'
-import { type BarrierRow, openBarrier, verifyJoined } from '../barrier/barrier.sql.ts'
-import { produceItems } from '../barrier/produce.ts'
-import { resultsOf } from '../barrier/results.ts'
 import { HoldfastError } from '../errors/errors.ts'
+import { type BarrierRow, openBarrier, verifyJoined } from '../fan-out/fan-out.sql.ts'
+import { produceItems } from '../fan-out/produce.ts'
+import { resultsOf } from '../fan-out/results.ts'
 import type { StageContext } from '../job/define.ts'
-import { type Summary, thresholdOf } from '../job/fan-out.ts'
+import { failedItems, type Summary, thresholdOf } from '../job/fan-out.ts'
+import { isNobodysFault } from '../postgres/connection.ts'
 import type { Outcome } from '../settle/outcome.ts'
-import { isConnectionError } from '../store/connection.ts'
 import type { Attempt } from './attempt.ts'
 import { errorOf, failure, success } from './conclude.ts'
 import type { HandlerParts } from './handler.ts'
 
 /**
- * Runs an attempt of a stage that fans out. What there is to do is what its barrier says: not sealed, items are produced; sealed, the job
- * waits for them (again, after a redo); joined, the join runs.
+ * Runs an attempt of a stage that fans out. Its barrier says what to do: if it isn't sealed, produce items; if it is
+ * sealed, wait for them (again, after a redo); if it is joined, run the join.
  */
 export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: StageContext): Promise<Outcome> {
   try {
     const barrier = await open(parts, attempt)
-    // no barrier: the attempt is no longer ours, and the release says so
+    // without a barrier the attempt is no longer ours, and the release will be refused
     if (!barrier) return { move: 'release' }
-    // one that was closed before it was sealed has nothing to join: its items are still to come
+    // a barrier that was joined before it was sealed has nothing to join yet: its items are still to come
     if (barrier.is_joined && barrier.is_sealed) {
       const [corrected] = await parts.store.run(verifyJoined, { id: barrier.id })
       const verified = corrected ?? barrier
@@ -31,19 +31,20 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
     if (produced === 'lost') return { move: 'release' }
     return produced === 'all' ? { move: 'fanOut' } : shortOf(attempt, produced.thrown)
   } catch (error) {
-    // that our database was out of reach is not the handler's fault; a file or a server that the handler misses is
-    if (error instanceof HoldfastError && isConnectionError(error)) return { move: 'release' }
+    // it is not the handler's fault if our database is unreachable or full, but it is if its own files or servers are
+    if (error instanceof HoldfastError && isNobodysFault(error)) return { move: 'release' }
     throw error
   }
 }
 
 /**
- * What follows if the producer throws after it has given items. It is run again like any handler; once its retries are spent, what it gave
- * stands, and the items decide how the job ends: nobody can know whether there would have been more, so it is partial at best. A permanent
- * error says that the whole is in vain, and a time-out that there was more to come.
+ * The outcome if the producer throws after it has produced items. It is retried like any handler. Once its retries are
+ * spent, the items that it produced decide how the job ends. There might have been more, so the job is partial at best.
+ * A permanent error or a timeout fails the job: the first says that the whole is pointless, the second that items are
+ * missing.
  */
 function shortOf(attempt: Attempt, thrown: unknown): Outcome {
-  if (thrown instanceof HoldfastError && isConnectionError(thrown)) throw thrown
+  if (thrown instanceof HoldfastError && isNobodysFault(thrown)) throw thrown
   const error = errorOf(attempt, thrown)
   const outcome = failure(attempt, error)
   return outcome.move === 'fail' && error.code === 'handler_failed' ? { move: 'fanOut', error } : outcome
@@ -54,7 +55,7 @@ async function open({ store }: HandlerParts, { fence, stage }: Attempt): Promise
   const [barrier] = await store.run(openBarrier, {
     fence,
     id: uuidv7(),
-    // more than any fan-out has items, and all that the column holds
+    // the largest value that the column holds, and more than any fan-out has items
     count: count === null ? null : Math.min(count, 2_147_483_647),
     share,
     expiresMs: stage.expiresMs ?? null,
@@ -70,8 +71,7 @@ async function join(parts: HandlerParts, attempt: Attempt, ctx: StageContext, ba
     cancelled: barrier.cancelled,
     ...(barrier.short && { error: barrier.short }),
   }
-  const flaws = summary.failed + summary.cancelled
-  if (barrier.is_spoilt) {
+  if (barrier.is_over_threshold) {
     const numbers = `${summary.failed} of ${summary.total} items failed and ${summary.cancelled} were cancelled`
     if (barrier.is_expired && barrier.is_stopped)
       return failure(attempt, {
@@ -80,11 +80,11 @@ async function join(parts: HandlerParts, attempt: Attempt, ctx: StageContext, ba
       })
     return failure(attempt, {
       code: 'items_failed',
-      message: `${numbers}, more than stage ${attempt.stage.name} tolerates.`,
+      message: `${numbers}, more than stage ${attempt.stage.name} allows.`,
     })
   }
   const output = attempt.stage.join
     ? await attempt.stage.join(ctx, summary, resultsOf(parts.store, barrier.id))
     : summary
-  return success(parts.config, attempt, output, flaws > 0 || barrier.short !== null)
+  return success(parts.config, attempt, output, failedItems(summary) > 0 || barrier.short !== null)
 }

@@ -1,20 +1,20 @@
-import type { Fence, JobId } from '../job/id.ts'
+import type { HeldFence, JobId } from '../job/id.ts'
+import { openStore, type Store } from '../postgres/store.ts'
 import { releaseJobs } from '../settle/settle.sql.ts'
-import { runBatch } from '../store/batch.ts'
-import { openStore, type Store } from '../store/store.ts'
-import { unheldAttempts } from './claim.sql.ts'
+import { runBatch } from '../transitions/batch.ts'
+import { fenceOfHeld, unheldAttempts } from './claim.sql.ts'
 import { distance, later, Seizer } from './handover.ts'
-import type { Prefetched } from './prefetch.ts'
+import type { Prefetched } from './prefetch-buffer.ts'
 import { readVitals } from './vitals.ts'
 
-/** A claim that the main thread has under way, with what it held when it sent it. */
+/** A claim that the main thread has under way, with the ids of the leases that it knew when it sent the claim. */
 export interface ClaimUnderWay {
   ticket: number
   sessionId: number
   held: string
 }
 
-/** What it takes to give jobs back from the heartbeat thread. */
+/** What it takes to release jobs from the heartbeat thread. */
 export interface GiveBackOptions {
   url: string
   isPooled: boolean
@@ -23,17 +23,17 @@ export interface GiveBackOptions {
   vitals: SharedArrayBuffer
   handover: SharedArrayBuffer
   onGivenBack: (count: number, blockedMs: number) => void
-  onTrouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
 interface Owed {
   sessionId: number
-  fences: Fence[]
+  fences: HeldFence[]
 }
 
 /**
- * Gives back what the main thread claimed and can't start, because a handler blocks its event loop. On a connection of its own: a row
- * that somebody holds locked must not keep the heartbeat waiting.
+ * Releases jobs that the main thread claimed but can't start, because a handler blocks its event loop. It uses its own
+ * connection, so that a locked row can't delay the heartbeat.
  */
 export class GiveBack {
   readonly #options: GiveBackOptions
@@ -59,7 +59,7 @@ export class GiveBack {
     this.#claim = { ...claim, isSeized: false }
   }
 
-  /** Looks whether the main thread is blocked, and whether something has waited for too long because of it. */
+  /** Checks whether the main thread is blocked, and releases what has waited too long because of it. */
   async look(): Promise<void> {
     const { blockedMs } = readVitals(this.#options.vitals)
     if (this.#isBusy) return
@@ -71,12 +71,12 @@ export class GiveBack {
     this.#isBusy = false
   }
 
-  /** A database that does not answer is asked again later; what was not given back by then is found by the main thread, or by the reaper. */
+  /** Retries later if the database doesn't answer. Failing that, the main thread or the reaper finds the jobs. */
   #failed(error: unknown): void {
-    const { holdMs, onTrouble } = this.#options
+    const { holdMs, onError } = this.#options
     this.#owedDueAtMs = performance.now() + holdMs
     this.#claimDueAtMs = this.#owedDueAtMs
-    onTrouble(error)
+    onError(error)
   }
 
   #areOwedDue(): boolean {
@@ -131,7 +131,7 @@ export class GiveBack {
   async #releaseOwed(store: Store): Promise<number> {
     let count = 0
     for (const owed of [...this.#owed]) {
-      const { released, held } = await release(store, owed)
+      const { released, held } = await release(store, owed.fences)
       this.#owed.splice(this.#owed.indexOf(owed), 1)
       count += released
       if (held.length > 0) this.#owe({ ...owed, fences: held })
@@ -139,18 +139,21 @@ export class GiveBack {
     return count
   }
 
-  /** The answer of a claim waits unread in the main thread: what it brought is in our name, and nobody holds it. */
+  /** The answer of a claim lies unread in the main thread, so its jobs are held in our name by nobody. */
   async #releaseClaimed(store: Store): Promise<number> {
     if (!this.#claim?.isSeized) return 0
     const { sessionId, held } = this.#claim
-    const fences = await store.run(unheldAttempts, { sessionId, ids: held === '' ? [] : held.split(',') })
-    // the server may still be at it
+    const leaseIds = held === '' ? [] : held.split(',').map(Number)
+    const fences = (await store.run(unheldAttempts, { sessionId, leaseIds })).map(fenceOfHeld)
+    // Whole leases, because a claim makes new ones. By job, we would also find what we already owe, and mistake it for
+    // the jobs of the claim.
     this.#claimDueAtMs = performance.now() + this.#options.holdMs
+    // the server may not have carried out the claim yet
     if (fences.length === 0) return 0
-    const told = await release(store, { sessionId, fences })
-    this.#owe({ sessionId, fences: told.held })
+    const { released, held: locked } = await release(store, fences)
+    this.#owe({ sessionId, fences: locked })
     this.#putBackClaim()
-    return told.released
+    return released
   }
 
   #owe(owed: Owed): void {
@@ -160,14 +163,14 @@ export class GiveBack {
   }
 }
 
-/** Gives attempts back. Those that somebody holds locked are left for later; what is no longer ours has been moved on by somebody else. */
-async function release(store: Store, { sessionId, fences }: Owed): Promise<{ released: number; held: Fence[] }> {
+/** Releases attempts. Those on locked rows are left for later; those that aren't ours have already been moved. */
+async function release(store: Store, fences: HeldFence[]): Promise<{ released: number; held: HeldFence[] }> {
   let released = 0
   const told = await runBatch(store, {
     items: fences,
-    jobOf: ({ id }) => id,
+    leaseOf: ({ leaseId }) => leaseId,
     async run(runner, some) {
-      const [moved] = await runner.run(releaseJobs, { fences: some, sessionId })
+      const [moved] = await runner.run(releaseJobs, { fences: some })
       released += moved?.count ?? 0
       return some
     },
@@ -175,7 +178,7 @@ async function release(store: Store, { sessionId, fences }: Owed): Promise<{ rel
   return { released, held: fences.filter((_, index) => told[index]?.is === 'held') }
 }
 
-/** Whether a number is still to come. Numbers go round, but far fewer than half of them can wait. */
+/** Whether a number is still to come. Numbers wrap around, but far fewer than half of them are in use at a time. */
 function isAhead(cursor: number, number: number): boolean {
   const ahead = distance(cursor, number)
   return ahead > 0 && ahead < distance(0, -1) / 2
@@ -190,10 +193,23 @@ function endOf(batch: Prefetched): number {
   return later(batch.from, countOf(batch))
 }
 
-/** The jobs of a batch that were not taken before that number. */
-function fencesOf(batch: Prefetched, from: number): Fence[] {
+/** The jobs of a batch from that number on; the main thread has taken those before it. */
+function fencesOf(batch: Prefetched, from: number): HeldFence[] {
   const ids = batch.ids.split(',')
-  const attempts = batch.attempts === '' ? null : batch.attempts.split(',').map(Number)
+  const attempts = batch.attempts === '' ? null : batch.attempts.split(',')
+  const [leases, sizes, slots] = [batch.leases, batch.sizes, batch.slots].map((list) =>
+    list.split(',').map(Number),
+  ) as [number[], number[], number[]]
   const taken = Math.max(0, ids.length - distance(from, endOf(batch)))
-  return ids.slice(taken).map((id, index) => ({ id: id as JobId, attempt: attempts?.[taken + index] ?? 1 }))
+  return ids.slice(taken).map((id, index) => {
+    const at = taken + index
+    return {
+      id: id as JobId,
+      attempt: Number(attempts?.[at] ?? 1),
+      sessionId: batch.sessionId,
+      leaseId: leases[at] as number,
+      slot: slots[at] as number,
+      leaseSize: sizes[at] as number,
+    }
+  })
 }

@@ -3,9 +3,9 @@ import { HoldfastError, messageOf } from '../errors/errors.ts'
 import type { Schema, StageContext } from '../job/define.ts'
 import type { ItemContext } from '../job/fan-out.ts'
 import type { JobId } from '../job/id.ts'
+import { isNobodysFault } from '../postgres/connection.ts'
+import type { Store } from '../postgres/store.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
-import { isConnectionError } from '../store/connection.ts'
-import type { Store } from '../store/store.ts'
 import { type Attempt, eachOf } from './attempt.ts'
 import { errorOf, failure, success } from './conclude.ts'
 import { runFanOut } from './fan-out.ts'
@@ -25,7 +25,7 @@ export interface HandlerParts {
   parents: Parents
 }
 
-/** Runs the handler and says how the attempt ended. Never throws: whatever a handler does is an outcome. */
+/** Runs the handler and resolves with the attempt's outcome. Never rejects: whatever a handler does is an outcome. */
 export async function runHandler(parts: HandlerParts, attempt: Attempt): Promise<Outcome> {
   const read = readInput(attempt)
   const input = read instanceof Promise ? await read : read
@@ -38,13 +38,13 @@ export async function runHandler(parts: HandlerParts, attempt: Attempt): Promise
     if (stage.run) return success(parts.config, attempt, await stage.run(ctx))
     return await runFanOut(parts, attempt, ctx)
   } catch (thrown) {
-    // that our database was out of reach when an item asked for its parent is not the handler's fault
-    if (row.is_part && thrown instanceof HoldfastError && isConnectionError(thrown)) return { move: 'release' }
+    // it is not the handler's fault if our database was unreachable or full when an item asked for its parent
+    if (row.is_part && thrown instanceof HoldfastError && isNobodysFault(thrown)) return { move: 'release' }
     return failure(attempt, errorOf(attempt, thrown))
   }
 }
 
-/** What a handler is given. All of it is the object's own, so that a handler can take it apart or spread it into another. */
+/** What a handler gets. All properties are own properties, so that a handler can destructure or spread it. */
 function contextOf(held: Attempt, input: unknown, reporter: Reporter): StageContext {
   const { row, job } = held
   const submittedAt = new Date(row.submittedAtMs)
@@ -62,16 +62,26 @@ function contextOf(held: Attempt, input: unknown, reporter: Reporter): StageCont
   }
 }
 
-/** The same for an item, which can also ask for its job. Each has an input of its own to change. */
+/** The same for an item, which can also ask for its parent job. Each item gets its own copy of the parent's input. */
 function itemContextOf({ parents }: HandlerParts, { row, job }: Attempt, ctx: StageContext): ItemContext {
   const parent = async () => {
-    const { id, input: text } = await parents.of(row.barrierId as string)
+    const { id, input: text } = await unlessAborted(ctx.signal, parents.of(row.barrierId as string))
     const value: unknown = JSON.parse(text)
     const read = job.input ? await fitted(job.input, value, job.kind) : { value }
     if ('error' in read) throw new HoldfastError('input_invalid', read.error.message)
     return { id: id as JobId, input: read.value }
   }
   return Object.assign(ctx, { parent })
+}
+
+/** A handler must notice that its attempt was aborted, even if the database doesn't answer. */
+function unlessAborted<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const stop = () => reject(signal.reason)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+    answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
 }
 
 function outputsOf({ row, job }: Attempt): Record<string, unknown> {
@@ -108,6 +118,7 @@ function unreadable(kind: string, thrown: unknown): Read {
   return invalid(`The stored input of kind ${kind} cannot be read: ${messageOf(thrown)}`)
 }
 
+/** Cleans the message: it comes from a schema library and may quote half a character of the input. */
 function invalid(message: string): Read {
-  return { error: { code: 'input_invalid', message } }
+  return { error: { code: 'input_invalid', message: messageOf(message) } }
 }

@@ -1,16 +1,17 @@
 import { expect, test } from 'vitest'
+import type { ClaimedRow } from './claim-batch.ts'
 import { handoverMemory, Seizer, Taker } from './handover.ts'
-import type { ClaimedRow } from './lot.ts'
-import { Prefetch, type Prefetched } from './prefetch.ts'
+import { PrefetchBuffer, type Prefetched } from './prefetch-buffer.ts'
 
 function makeBoth() {
   const memory = handoverMemory()
   const told: Prefetched[] = []
   const taker = new Taker(memory)
-  return { seizer: new Seizer(memory), taker, told, waiting: new Prefetch(taker, (jobs) => told.push(jobs)) }
+  return { seizer: new Seizer(memory), taker, told, waiting: new PrefetchBuffer(taker, (jobs) => told.push(jobs)) }
 }
 
-const row = (id: string, attempt = 1) => ({ id, attempt, sessionId: 7 }) as ClaimedRow
+const row = (id: string, attempt = 1) =>
+  ({ id, attempt, sessionId: 7, leaseId: 5, slot: id.charCodeAt(0) - 97, leaseSize: 9 }) as ClaimedRow
 
 test('a job that the main thread has taken is not seized, and what was seized is not taken', () => {
   const { seizer, told, waiting } = makeBoth()
@@ -18,7 +19,9 @@ test('a job that the main thread has taken is not seized, and what was seized is
     ['a', 'b', 'c'].map((id) => row(id)),
     true,
   )
-  expect(told).toEqual([{ from: 0, sessionId: 7, ids: 'a,b,c', attempts: '' }])
+  expect(told).toEqual([
+    { from: 0, sessionId: 7, ids: 'a,b,c', attempts: '', leases: '5,5,5', slots: '0,1,2', sizes: '9,9,9' },
+  ])
   expect(waiting.shift()?.id).toBe('a')
   expect(seizer.seize(0, 3)).toBe(false)
   expect(seizer.cursor()).toBe(1)
@@ -32,20 +35,28 @@ test('jobs that the heartbeat thread had not heard of stay with the main thread'
   const { seizer, told, waiting } = makeBoth()
   waiting.push([row('a'), row('b')], true)
   waiting.push([row('c', 4)], false)
-  expect(told.at(-1)).toEqual({ from: 2, sessionId: 7, ids: 'c', attempts: '4' })
+  expect(told.at(-1)).toEqual({ from: 2, sessionId: 7, ids: 'c', attempts: '4', leases: '5', slots: '2', sizes: '9' })
   expect(seizer.seize(0, 2)).toBe(true)
   expect(waiting.shift()?.id).toBe('c')
   expect(waiting.shift()).toBe(undefined)
 })
 
-test('what is removed is not seized, and what stays is told of again', () => {
+test('what is removed is not seized, and what stays is announced again', () => {
   const { seizer, told, waiting } = makeBoth()
   waiting.push(
     ['a', 'b', 'c'].map((id) => row(id)),
     true,
   )
   expect(waiting.remove(({ id }) => id === 'b').map(({ id }) => id)).toEqual(['b'])
-  expect(told.at(-1)).toEqual({ from: 3, sessionId: 7, ids: 'a,c', attempts: '' })
+  expect(told.at(-1)).toEqual({
+    from: 3,
+    sessionId: 7,
+    ids: 'a,c',
+    attempts: '',
+    leases: '5,5',
+    slots: '0,2',
+    sizes: '9,9',
+  })
   expect(seizer.seize(0, 3)).toBe(false)
   expect(seizer.seize(3, 5)).toBe(true)
   expect(waiting.remove(() => true)).toEqual([])

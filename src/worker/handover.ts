@@ -1,14 +1,14 @@
 /**
- * Who may have a prefetched job: the main thread, which starts it, or the heartbeat thread, which gives it back.
+ * Decides which thread gets a prefetched job: the main thread, to start it, or the heartbeat thread, to release it.
  *
- * A handler that blocks the event loop keeps the main thread from starting what it has claimed, and from giving it back. The heartbeat
- * thread does that instead. The invariant: a job is started or given back, never both. Both threads change the same memory, and each
- * change is one compare-and-exchange, so that of the two exactly one wins:
- * - Prefetched jobs are numbered. The main thread takes the next one by moving the cursor past it, before its handler begins. The
- *   heartbeat thread takes all that it was told of by marking the cursor as seized.
- * - A claim under way has a ticket. The main thread takes its rows by putting the ticket away when the answer comes; the heartbeat
- *   thread takes them by marking the ticket as seized. While it is, the main thread claims nothing, so that whatever appears in the
- *   session's name is of that one claim.
+ * While a handler blocks the event loop, the main thread can neither start nor release what it has claimed, so the
+ * heartbeat thread releases it. The invariant: a job is started or released, never both. Both threads write to the same
+ * memory, and each write is one compare-and-exchange, so exactly one of them wins:
+ * - Prefetched jobs are numbered. The main thread takes the next one by moving the cursor past it, before its handler
+ *   starts. The heartbeat thread takes all jobs that it knows of by marking the cursor as seized.
+ * - A claim under way has a ticket. The main thread takes its rows by clearing the ticket when the answer arrives; the
+ *   heartbeat thread takes them by marking the ticket as seized. Until it clears the mark, the main thread claims
+ *   nothing, so all new leases of the session belong to that one claim.
  */
 const slots = { cursor: 0, seizedTo: 1, ticket: 2 } as const
 const seized = 0x4000_0000
@@ -20,17 +20,17 @@ export function handoverMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(Object.keys(slots).length * Int32Array.BYTES_PER_ELEMENT)
 }
 
-/** How many numbers lie between two, of which the second is not before the first. */
+/** How far it is from one number to a later one. Numbers wrap around. */
 export function distance(from: number, to: number): number {
   return (to - from) & mask
 }
 
-/** The number that comes so many later. */
+/** The number that is so many later. */
 export function later(from: number, count: number): number {
   return (from + count) & mask
 }
 
-/** The side of the main thread. */
+/** The main thread's side. */
 export class Taker {
   readonly #cells: Int32Array
   #next = 0
@@ -40,12 +40,12 @@ export class Taker {
     this.#cells = new Int32Array(memory)
   }
 
-  /** The number of the next job to be taken. */
+  /** The number of the next job to take. */
   get next(): number {
     return this.#next
   }
 
-  /** Takes so many; false if the other side was first. */
+  /** Takes that many jobs; false if the heartbeat thread was first. */
   take(count: number): boolean {
     const next = later(this.#next, count)
     if (Atomics.compareExchange(this.#cells, slots.cursor, this.#next, next) !== this.#next) return false
@@ -53,7 +53,7 @@ export class Taker {
     return true
   }
 
-  /** After a take that failed: answers how many the other side has taken. */
+  /** After a failed `take`: returns how many jobs the heartbeat thread has taken, and skips them. */
   yielded(): number {
     const to = Atomics.load(this.#cells, slots.seizedTo)
     const count = distance(this.#next, to)
@@ -62,7 +62,7 @@ export class Taker {
     return count
   }
 
-  /** Answers the ticket of a claim that is about to be sent; null while the other side still gives back what an earlier one brought. */
+  /** Returns a ticket for a claim; null while the heartbeat thread is still releasing the jobs of an earlier one. */
   beginClaim(): number | null {
     const ticket = later(this.#ticket, 1) || 1
     if (Atomics.compareExchange(this.#cells, slots.ticket, noTicket, ticket) !== noTicket) return null
@@ -70,18 +70,18 @@ export class Taker {
     return ticket
   }
 
-  /** The claim was answered, or failed. False if the other side has taken what it brings. */
+  /** The claim was answered, or failed. Returns false if the heartbeat thread has taken its jobs. */
   endClaim(): boolean {
     return Atomics.compareExchange(this.#cells, slots.ticket, this.#ticket, noTicket) === this.#ticket
   }
 
-  /** There is no other side any more, or a fresh one: what it had seized is nobody's. */
+  /** A new heartbeat thread knows nothing of the claim that its predecessor seized, so the seizure is void. */
   forgetClaim(): void {
     Atomics.compareExchange(this.#cells, slots.ticket, this.#ticket | seized, noTicket)
   }
 }
 
-/** The side of the heartbeat thread. */
+/** The heartbeat thread's side. */
 export class Seizer {
   readonly #cells: Int32Array
 
@@ -89,24 +89,24 @@ export class Seizer {
     this.#cells = new Int32Array(memory)
   }
 
-  /** The number of the next job that the main thread will take; null while a seizure was not noticed yet. */
+  /** The number of the next job that the main thread will take; null if it hasn't noticed the last seizure yet. */
   cursor(): number | null {
     const cursor = Atomics.load(this.#cells, slots.cursor)
     return cursor & seized ? null : cursor
   }
 
-  /** Takes all from there to that number; false if the main thread has moved meanwhile. */
+  /** Takes all jobs from one number up to another; false if the main thread has taken any in the meantime. */
   seize(from: number, to: number): boolean {
     Atomics.store(this.#cells, slots.seizedTo, to)
     return Atomics.compareExchange(this.#cells, slots.cursor, from, from | seized) === from
   }
 
-  /** What a seized claim had brought is given back: the main thread may claim again. */
+  /** The jobs of a seized claim are released: the main thread may claim again. */
   putBackClaim(): void {
     Atomics.store(this.#cells, slots.ticket, noTicket)
   }
 
-  /** Takes what the claim with this ticket brings; false if it was answered already. */
+  /** Takes the jobs of the claim with this ticket; false if the main thread has its answer already. */
   seizeClaim(ticket: number): boolean {
     return Atomics.compareExchange(this.#cells, slots.ticket, ticket, ticket | seized) === ticket
   }

@@ -1,59 +1,59 @@
 import type { ErrorCode } from '../errors/errors.ts'
 import type { ClaimUnderWay } from './give-back.ts'
-import type { Prefetched } from './prefetch.ts'
+import type { Prefetched } from './prefetch-buffer.ts'
 import type { SessionFacts } from './session.sql.ts'
 import type { UnresponsiveHandler } from './vitals.ts'
 
-/** What a heartbeat thread is started with. */
+/** What a heartbeat thread needs. */
 export interface HeartbeatTask {
   url: string
   isPooled: boolean
   heartbeatMs: number
-  /** How long the main thread may take to abort its handlers. */
+  /** How long the main thread has to abort its handlers. */
   abortMarginMs: number
-  /** The session of the thread that died before this one; null to open one. */
+  /** The session of a thread that died, to be resumed; null to open a new one. */
   sessionId: number | null
   facts: SessionFacts
-  /** How the process is, written by its main thread. */
+  /** The health of the process, written by its main thread. */
   vitals: SharedArrayBuffer
-  /** Who may have a prefetched job. */
+  /** Decides which thread gets a prefetched job. */
   handover: SharedArrayBuffer
-  /** How long a prefetched job may wait for a main thread that is blocked. */
+  /** How long a prefetched job may wait while the main thread is blocked. */
   holdMs: number
 }
 
-/** What a heartbeat thread is told. */
+/** What the main thread sends to a heartbeat thread. */
 export type HeartbeatOrder =
   | 'stop'
   | { unresponsive: UnresponsiveHandler[] }
   | { prefetched: Prefetched }
   | { claiming: ClaimUnderWay }
 
-/** What a heartbeat thread tells. Times are of the monotonic clock that all threads share. */
-export type HeartbeatNews =
-  | { news: 'turned' }
-  | { news: 'opened'; id: number; sentAtMs: number }
-  | { news: 'confirmed'; id: number; sentAtMs: number }
-  | { news: 'cut' }
-  /** One connection had two backends: there is a transaction pooler, so the lock is worth nothing. */
-  | { news: 'pooled' }
-  | { news: 'ended'; id: number }
-  | { news: 'gaveBack'; count: number; blockedMs: number }
-  | { news: 'trouble'; code: ErrorCode | null; message: string }
-  | { news: 'closed' }
+/** What a heartbeat thread sends to the main thread. Times are from the monotonic clock, which all threads share. */
+export type HeartbeatMessage =
+  | { type: 'turned' }
+  | { type: 'opened'; id: number; sentAtMs: number }
+  | { type: 'confirmed'; id: number; sentAtMs: number }
+  | { type: 'cut' }
+  /** One connection had two backends. So there is a transaction pooler, and the session's lock is worthless. */
+  | { type: 'pooled' }
+  | { type: 'ended'; id: number }
+  | { type: 'gaveBack'; count: number; blockedMs: number }
+  | { type: 'error'; code: ErrorCode | null; message: string }
+  | { type: 'closed' }
 
 /** How long the thread waits for a connection. */
 export const connectMs = 2_000
 
 /**
- * How long the thread waits for an answer. One that is still out by then may mean that the server has dropped us, and the lock with us,
- * without our seeing it: the main thread has to hear of it while it still has the time to abort.
+ * How long the thread waits for an answer. If there is none by then, the server may have dropped our connection, and
+ * the lock with it. The main thread has to learn that while it still has time to abort.
  */
 export function patienceMs(task: Omit<HeartbeatTask, 'sessionId'>): number {
   return Math.max(500, task.facts.lostAfterMs - task.abortMarginMs - task.heartbeatMs)
 }
 
-/** The longest that a healthy thread is silent: it tells each time before it waits. */
+/** The longest silence of a healthy thread, which sends a message each time before it waits. */
 export function longestStepMs(task: Omit<HeartbeatTask, 'sessionId'>): number {
   return Math.max(connectMs, patienceMs(task), task.heartbeatMs, task.abortMarginMs)
 }

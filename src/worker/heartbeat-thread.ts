@@ -1,36 +1,43 @@
 /**
- * The heartbeat, on a thread and a connection of its own, so that a handler that blocks the event loop does not look dead.
- * It decides nothing: it tells the main thread what the database confirmed, and when the question was sent. A lease counts
- * from the sending, because the database's clock may have read it at any moment after.
+ * The heartbeat, on its own thread and connection, so that a process whose event loop is blocked doesn't look dead. It
+ * decides nothing: it tells the main thread what the database confirmed, and when that heartbeat was sent. A lease
+ * counts from then, because the database may have read its clock at any time after that.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import pg from 'pg'
+import type pg from 'pg'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
-import { answered } from '../store/answer.ts'
-import { connectionOptions, drop, isHeldUp } from '../store/connection.ts'
-import { describe } from '../store/describe.ts'
-import { type Runner, runnerIn } from '../store/store.ts'
+import { answered } from '../postgres/answer.ts'
+import { Client, connectionOptions, drop, isHeldUp } from '../postgres/connection.ts'
+import { describe } from '../postgres/error-message.ts'
+import { type Runner, runnerIn } from '../postgres/store.ts'
+import { monotonicMs } from '../service/clock.ts'
 import { GiveBack } from './give-back.ts'
-import { connectMs, type HeartbeatNews, type HeartbeatOrder, type HeartbeatTask, patienceMs } from './heartbeat-task.ts'
+import {
+  connectMs,
+  type HeartbeatMessage,
+  type HeartbeatOrder,
+  type HeartbeatTask,
+  patienceMs,
+} from './heartbeat-task.ts'
 import { beat, closeSession, comeBack, lockSession, openSession } from './session.sql.ts'
 import { readVitals, type UnresponsiveHandler } from './vitals.ts'
 
 const task = workerData as HeartbeatTask
 const port = parentPort as NonNullable<typeof parentPort>
-const tell = (news: HeartbeatNews) => port.postMessage(news)
-const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
+const tell = (message: HeartbeatMessage) => port.postMessage(message)
 
+const ours = { pid: task.facts.pid, host: task.facts.host }
 let sessionId = task.sessionId ?? undefined
 let isStopping = false
 let isPooled = task.isPooled
 let backend: number | undefined
 let wake: () => void = () => {}
 let unresponsive: UnresponsiveHandler[] = []
-/** When the session was last confirmed, or this thread took it over. */
+/** When the session was last confirmed, or when this thread took it over. */
 let confirmedAtMs = monotonicMs()
-/** Sessions that we lost although we live, and how often the database was told so. */
+/** Sessions that this process lost while it was alive, and how often it has tried to tell the database so. */
 const lost = new Map<number, number>()
-const mostTellings = 30
+const mostTries = 30
 
 const giveBack = new GiveBack({
   url: task.url,
@@ -39,8 +46,8 @@ const giveBack = new GiveBack({
   connectMs,
   vitals: task.vitals,
   handover: task.handover,
-  onGivenBack: (count, blockedMs) => tell({ news: 'gaveBack', count, blockedMs }),
-  onTrouble: (error) => tell(troubleOf(error)),
+  onGivenBack: (count, blockedMs) => tell({ type: 'gaveBack', count, blockedMs }),
+  onError: (error) => tell(errorMessageOf(error)),
 })
 const lookMs = Math.min(250, Math.max(25, task.holdMs / 4))
 setInterval(() => void giveBack.look(), lookMs).unref()
@@ -64,8 +71,8 @@ function nap(ms: number): Promise<void> {
   })
 }
 
-/** Lives as long as one connection does. Returns when asked to stop; throws when the connection breaks. */
-async function liveOn(client: pg.Client): Promise<void> {
+/** Beats on one connection. Returns when asked to stop; throws when the connection breaks. */
+async function beatOn(client: pg.Client): Promise<void> {
   const runner = cancelling(client)
   const broken = new Promise<never>((_, reject) =>
     client.once('error', reject).once('end', () => reject(new Error('Connection terminated'))),
@@ -75,18 +82,18 @@ async function liveOn(client: pg.Client): Promise<void> {
   let isLocked = false
   while (!isStopping) {
     const startedAtMs = monotonicMs()
-    tell({ news: 'turned' })
+    tell({ type: 'turned' })
     isLocked = await Promise.race([beatOnce(runner, isLocked), broken]).catch((error) => heldUp(error, isLocked))
     await Promise.race([nap(Math.max(0, task.heartbeatMs - (monotonicMs() - startedAtMs))), broken])
   }
   if (sessionId === undefined) return
-  const [closed] = await runner.run(closeSession, { id: sessionId })
-  if (!closed) await runner.run(comeBack, { id: sessionId })
+  const [closed] = await runner.run(closeSession, { id: sessionId, ...ours })
+  if (!closed) await runner.run(comeBack, { id: sessionId, ...ours })
 }
 
 /**
- * A runner that asks the server to stop what takes long, before our patience ends. A statement that waits for a row which a stranger holds
- * would wait on in the server after we hung up, with the session's lock, and so would each that follows it.
+ * A runner that cancels slow statements in the server before we stop waiting for them. A statement that waits for a
+ * locked row would otherwise keep waiting after we disconnect, holding the session's lock, and so would the next one.
  */
 function cancelling(client: pg.Client): Runner {
   const runner = runnerIn(client)
@@ -95,10 +102,10 @@ function cancelling(client: pg.Client): Runner {
   return { run: (statement, params) => answered(client, runner.run(statement, params), bounds) }
 }
 
-/** The server answers, but somebody holds our row. Once our lease is over by any clock, we go on under another session. */
+/** The server answers, but somebody has locked our row. Once our lease has certainly expired, we open a new session. */
 function heldUp(error: unknown, isLocked: boolean): boolean {
   if (!isHeldUp(error)) throw error
-  tell(troubleOf(error))
+  tell(errorMessageOf(error))
   if (sessionId === undefined || monotonicMs() - confirmedAtMs <= task.facts.leaseMs) return isLocked
   lose(sessionId)
   return false
@@ -107,15 +114,15 @@ function heldUp(error: unknown, isLocked: boolean): boolean {
 function lose(id: number): void {
   lost.set(id, 0)
   sessionId = undefined
-  tell({ news: 'ended', id })
+  tell({ type: 'ended', id })
 }
 
-/** Tells the database of lost sessions that nobody crashed. One that was not ended yet, or that somebody holds, is told of again. */
+/** Tells the database that we lost sessions without crashing. Retries later if one hasn't ended yet or is locked. */
 async function comeBackFromLost(runner: Runner): Promise<void> {
-  for (const [id, tellings] of lost) {
-    const [told] = await runner.run(comeBack, { id })
-    if (told || tellings + 1 >= mostTellings) lost.delete(id)
-    else lost.set(id, tellings + 1)
+  for (const [id, tries] of lost) {
+    const [marked] = await runner.run(comeBack, { id, ...ours })
+    if (marked || tries + 1 >= mostTries) lost.delete(id)
+    else lost.set(id, tries + 1)
   }
 }
 
@@ -126,13 +133,14 @@ async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
     const [opened] = await runner.run(openSession, task.facts)
     sessionId = (opened as { id: number }).id
     confirmedAtMs = sentAtMs
-    tell({ news: 'opened', id: sessionId, sentAtMs })
+    tell({ type: 'opened', id: sessionId, sentAtMs })
     wasLocked = false
   }
   const isLocked = !isPooled && (wasLocked || (await takeLock(runner, sessionId)))
   const sentAtMs = monotonicMs()
   const [confirmed] = await runner.run(beat, {
     id: sessionId,
+    ...ours,
     isLocked,
     leaseMs: task.facts.leaseMs,
     vitals: readVitals(task.vitals),
@@ -140,7 +148,7 @@ async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
   })
   if (confirmed) {
     confirmedAtMs = sentAtMs
-    tell({ news: 'confirmed', id: sessionId, sentAtMs })
+    tell({ type: 'confirmed', id: sessionId, sentAtMs })
     noteBackend(confirmed.backend)
     return isLocked
   }
@@ -149,23 +157,24 @@ async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {
 }
 
 async function takeLock(runner: Runner, id: number): Promise<boolean> {
-  tell({ news: 'turned' })
+  tell({ type: 'turned' })
   const [lock] = await runner.run(lockSession, { id })
-  tell({ news: 'turned' })
+  tell({ type: 'turned' })
   if (lock) noteBackend(lock.backend)
   return lock?.is_locked === true
 }
 
-function troubleOf(error: unknown): HeartbeatNews {
-  const told = describe(error, task.url, connectMs)
-  return { news: 'trouble', code: told instanceof HoldfastError ? told.code : null, message: messageOf(told) }
+function errorMessageOf(error: unknown): HeartbeatMessage {
+  const described = describe(error, task.url, connectMs)
+  const code = described instanceof HoldfastError ? described.code : null
+  return { type: 'error', code, message: messageOf(described) }
 }
 
-/** A connection to the server itself keeps its backend. With another one the lock has stayed behind, so only the lease counts from here on. */
+/** Detects a pooler by a change of backend. The lock stayed with the old one, so from now on only the lease counts. */
 function noteBackend(now: number): void {
   if (!isPooled && backend !== undefined && backend !== now) {
     isPooled = true
-    tell({ news: 'pooled' })
+    tell({ type: 'pooled' })
   }
   backend = now
 }
@@ -173,8 +182,8 @@ function noteBackend(now: number): void {
 async function main(): Promise<void> {
   let failures = 0
   while (!isStopping) {
-    tell({ news: 'turned' })
-    const client = new pg.Client({
+    tell({ type: 'turned' })
+    const client = new Client({
       ...connectionOptions(task.url),
       connectionTimeoutMillis: connectMs,
       query_timeout: patienceMs(task),
@@ -188,19 +197,19 @@ async function main(): Promise<void> {
       await client.connect()
       failures = 0
       holdsLock = !isPooled
-      await liveOn(client)
+      await beatOn(client)
     } catch (error) {
       failures += 1
-      tell({ news: 'cut' })
-      tell(troubleOf(error))
-      // a connection that is merely slow still holds the lock; once it is dropped, our jobs may be given away at once
+      tell({ type: 'cut' })
+      tell(errorMessageOf(error))
+      // a connection that is merely slow still holds the lock; once we drop it, our jobs may be given to others at once
       if (holdsLock) await nap(task.abortMarginMs)
       else if (!isStopping) await nap(Math.min(500, 25 * 2 ** failures))
     } finally {
       drop(client)
     }
   }
-  tell({ news: 'closed' })
+  tell({ type: 'closed' })
   port.close()
 }
 

@@ -1,40 +1,46 @@
 /**
  * Keeps one heartbeat thread running.
  *
- * The invariant: while the worker runs, either a thread beats, or another one is about to start, or the owner was told that the worker
- * has failed. A thread that dies takes its connection along, and with it the session's lock, so its death counts as a cut connection: the
- * next thread resumes the session if it is back in time. A thread that is silent still holds the lock; it is ended only once the handlers
- * had `abortMarginMs` to stop, because from then on their jobs may be given away.
+ * The invariant: while the worker runs, a thread beats, or another one is about to start, or the owner knows that the
+ * worker has failed. A thread that dies takes its connection with it, and so the session's lock. Its death therefore
+ * counts as a cut connection, and the next thread resumes the session if it is in time. A silent thread still holds the
+ * lock. It is terminated only after the handlers had `abortMarginMs` to stop, because from then on their jobs may be
+ * given to others.
  */
 import { Worker } from 'node:worker_threads'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { within } from '../service/service.ts'
-import { type HeartbeatNews, type HeartbeatOrder, type HeartbeatTask, longestStepMs } from './heartbeat-task.ts'
+import { type HeartbeatMessage, type HeartbeatOrder, type HeartbeatTask, longestStepMs } from './heartbeat-task.ts'
 
 /** What a heartbeat needs. */
 export interface HeartbeatOptions {
   task: Omit<HeartbeatTask, 'sessionId'>
   /** The session that the next thread resumes, if there is one. */
   sessionId: () => number | null
-  onNews: (news: HeartbeatNews) => void
-  /** A thread was started, which knows nothing of what its predecessors were told. */
+  onMessage: (message: HeartbeatMessage) => void
+  /** A thread was started. It knows nothing of what its predecessors were told. */
   onStarted: () => void
-  /** The thread died, or is about to be ended: its connection is as good as cut. */
+  /** The thread died, or is about to be terminated: its connection is as good as cut. */
   onLost: (why: string) => void
-  /** Too many threads died; there will be no other. */
+  /** Too many threads died, and no other will be started. */
   onFailed: (error: HoldfastError) => void
 }
 
-/** So many deaths within so long end the worker. */
+/** This many deaths within `deathsWithinMs` end the worker. */
 export const mostDeaths = 4
 const deathsWithinMs = 60_000
 const firstPauseMs = 50
 const stopMs = 3_000
-// what a thread may take longer than its longest step: a machine that is short of processors
+// how much longer than its longest step a thread may take on an overloaded machine
 const slackMs = 2_500
-const looksPerSilence = 5
-// the thread needs about a tenth of it: a leak must end the thread, not the process
+const checksPerSilence = 5
+// about ten times what the thread needs: a leak must kill the thread, not the process
 const heapMb = 128
+
+/** A thread inherits the flags of its process, but refuses `--input-type`, because it runs a file. */
+function ownFlags(): { execArgv?: string[] } {
+  return process.execArgv.some((flag) => flag.startsWith('--input-type')) ? { execArgv: [] } : {}
+}
 
 /** The heartbeat threads of a session, one after the other. */
 export class Heartbeat {
@@ -45,8 +51,8 @@ export class Heartbeat {
   #deathsAtMs: number[] = []
   #timer: NodeJS.Timeout | undefined
   #watch: NodeJS.Timeout | undefined
-  #newsAtMs = performance.now()
-  #quietLooks = 0
+  #messageAtMs = performance.now()
+  #silentChecks = 0
   #isCondemned = false
   #isStopping = false
 
@@ -55,19 +61,19 @@ export class Heartbeat {
     this.#silenceMs = longestStepMs(options.task) + slackMs
   }
 
-  /** How long no thread has given a sign of life. */
+  /** How long there has been no message from a thread. */
   quietMs(): number {
-    return this.#watch ? performance.now() - this.#newsAtMs : 0
+    return this.#watch ? performance.now() - this.#messageAtMs : 0
   }
 
   start(): void {
     if (this.#thread || this.#isStopping) return
-    this.#newsAtMs = performance.now()
-    this.#watch ??= setInterval(() => this.#look(), this.#silenceMs / looksPerSilence)
+    this.#messageAtMs = performance.now()
+    this.#watch ??= setInterval(() => this.#check(), this.#silenceMs / checksPerSilence)
     this.#begin()
   }
 
-  /** Tells the thread something. If there is none at the moment, `onStarted` is the time to tell the next one. */
+  /** Sends something to the thread. If there is none at the moment, `onStarted` is the time to tell the next one. */
   order(order: Exclude<HeartbeatOrder, 'stop'>): void {
     this.#thread?.postMessage(order)
   }
@@ -88,13 +94,14 @@ export class Heartbeat {
     const workerData: HeartbeatTask = { ...this.#options.task, sessionId: this.#options.sessionId() }
     const thread = new Worker(new URL('./heartbeat-thread.js', import.meta.url), {
       workerData,
+      ...ownFlags(),
       resourceLimits: { maxOldGenerationSizeMb: heapMb },
     })
     this.#thread = thread
-    this.#quietLooks = 0
+    this.#silentChecks = 0
     this.#isCondemned = false
     let why: string | undefined
-    thread.on('message', (news: HeartbeatNews) => this.#hear(thread, news))
+    thread.on('message', (message: HeartbeatMessage) => this.#hear(thread, message))
     thread.on('error', (error) => {
       why = messageOf(error)
     })
@@ -107,12 +114,12 @@ export class Heartbeat {
     this.#options.onStarted()
   }
 
-  #hear(thread: Worker, news: HeartbeatNews): void {
-    // what a condemned thread still says counts no more: a lease that it confirms would outlast its lock
+  #hear(thread: Worker, message: HeartbeatMessage): void {
+    // ignore what a condemned thread still says: a lease that it confirms would outlast its lock
     if (thread !== this.#thread || this.#isCondemned) return
-    this.#newsAtMs = performance.now()
-    this.#quietLooks = 0
-    this.#options.onNews(news)
+    this.#messageAtMs = performance.now()
+    this.#silentChecks = 0
+    this.#options.onMessage(message)
   }
 
   #exited(thread: Worker, why: string): void {
@@ -133,19 +140,19 @@ export class Heartbeat {
     this.#options.onFailed(
       new HoldfastError(
         'worker_failed',
-        `The heartbeat thread died ${mostDeaths} times within a minute, the last time because ${why}. This worker has stopped; its process should be replaced.`,
+        `The heartbeat thread died ${mostDeaths} times within a minute, most recently because ${why}. This worker has stopped. Replace its process.`,
       ),
     )
   }
 
   /**
-   * Counts looks, not time: after a freeze of the whole process, or a handler that blocked this thread, one look comes late and the news
-   * that waits is heard right after it.
+   * Counts checks, not time: after the whole process was frozen, or a handler blocked this thread, only one check is
+   * late, and the messages that have queued up are processed right after it.
    */
-  #look(): void {
+  #check(): void {
     if (!this.#thread || this.#isCondemned) return
-    this.#quietLooks += 1
-    if (this.#quietLooks > looksPerSilence) this.#condemn(this.#thread)
+    this.#silentChecks += 1
+    if (this.#silentChecks > checksPerSilence) this.#condemn(this.#thread)
   }
 
   #condemn(thread: Worker): void {
@@ -154,7 +161,7 @@ export class Heartbeat {
     this.#options.onLost(why)
     this.#timer = setTimeout(() => {
       void thread.terminate()
-      // one that hangs outside of JavaScript cannot be ended, but must not keep another from beating
+      // a thread that hangs outside of JavaScript can't be terminated, but must not prevent another from beating
       this.#timer = setTimeout(() => this.#exited(thread, why), stopMs)
     }, this.#options.task.abortMarginMs)
   }

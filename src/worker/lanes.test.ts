@@ -29,12 +29,12 @@ test('every kind has a lane at every priority, urgent ones first', () => {
   expect(lanes.find(({ kind }) => kind === 'slow')).toMatchObject({ queue: 'night', stageCount: 2 })
 })
 
-test('with queues named, only their kinds are served', () => {
+test('if queues are given, only their kinds are served', () => {
   expect(new Set(lanesOf([quick, slow], ['night']).map(({ kind }) => kind))).toEqual(new Set(['slow']))
   expect(lanesOf([quick, slow], ['nowhere'])).toEqual([])
 })
 
-test('each turn begins with another kind, and a higher priority still comes first', () => {
+test('each turn starts with another kind, and a higher priority still comes first', () => {
   const lanes = lanesOf([quick, slow, other], [])
   const firsts = [0, 1, 2, 3].map((turn) => rotated(lanes, turn)[0]?.kind)
   expect(firsts).toEqual(['quick', 'slow', 'other', 'quick'])
@@ -45,11 +45,11 @@ test('each turn begins with another kind, and a higher priority still comes firs
   }
 })
 
-test('without a kind, turning changes nothing', () => {
+test('without kinds, rotating changes nothing', () => {
   expect(rotated([], 3)).toEqual([])
 })
 
-test('an attempt is taken for hung only after it could wait, run and wind up', () => {
+test('an attempt counts as hung only after it had time to wait, run and wind up', () => {
   const config = readConfig({ jobTimeoutMs: 1_000, holdMs: 200, timeoutGraceMs: 300 }, {})
   expect(JSON.parse(deadlinesOf([quick, slow], config))).toEqual({ quick: [900], slow: [1_800, 805] })
 })

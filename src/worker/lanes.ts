@@ -2,16 +2,16 @@ import type { Config } from '../config/config.ts'
 import { type AnyJob, type AnyStage, priorities } from '../job/define.ts'
 import { eachOf } from './attempt.ts'
 
-/** One path of the claim's index: the jobs of a kind in a queue at a priority. */
+/** One range of the claim's index: the jobs of a kind in a queue at a priority. */
 export interface Lane {
   queue: string
   kind: string
   priority: number
-  /** Jobs beyond this many stages were advanced by a newer version of the code; this worker leaves them to it. */
+  /** Jobs at a later stage were advanced by a newer version of the code; this worker leaves them to it. */
   stageCount: number
 }
 
-/** The lanes of these kinds, urgent ones first. With queues named, only theirs. */
+/** The lanes of these kinds, urgent ones first; only those of the given queues, if there are any. */
 export function lanesOf(jobs: readonly AnyJob[], queues: readonly string[]): Lane[] {
   const served = jobs.filter((job) => queues.length === 0 || queues.includes(job.queue))
   return priorities.flatMap((priority) =>
@@ -19,7 +19,7 @@ export function lanesOf(jobs: readonly AnyJob[], queues: readonly string[]): Lan
   )
 }
 
-/** The same lanes, beginning with another kind each turn, so that no kind waits for ever behind a busy one of its priority. */
+/** The same lanes, starting with another kind each turn, so that a busy kind can't starve others of its priority. */
 export function rotated(lanes: Lane[], turn: number): Lane[] {
   const kinds = lanes.length / priorities.length
   const shift = turn % Math.max(1, kinds)
@@ -30,7 +30,7 @@ export function rotated(lanes: Lane[], turn: number): Lane[] {
   })
 }
 
-/** For each kind and stage, how long after a claim its attempt is taken for hung, as JSON: time to wait, run and wind up. */
+/** For each kind and stage, after how long an attempt counts as hung, as JSON: time to wait, run and wind up. */
 export function deadlinesOf(jobs: readonly AnyJob[], config: Config): string {
   const slackMs = config.holdMs + 2 * config.timeoutGraceMs
   return JSON.stringify(
@@ -38,7 +38,7 @@ export function deadlinesOf(jobs: readonly AnyJob[], config: Config): string {
   )
 }
 
-/** A stage that fans out shares its number with its items, so the longer of their time-outs counts. */
+/** A stage that fans out shares its number with its items, so the longer of the two timeouts counts. */
 function longestOf(stage: AnyStage, config: Config): number {
   const own = stage.timeoutMs ?? config.jobTimeoutMs
   return stage.each && !('stages' in stage.each) ? Math.max(own, eachOf(stage).timeoutMs ?? config.jobTimeoutMs) : own

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { Runner } from '../store/store.ts'
+import type { Runner } from '../postgres/store.ts'
 import { Parents } from './parents.ts'
 
-/** A database that counts the questions, and is out of reach for some. */
+/** A database that records the reads, and fails on demand. */
 function counting(input = '{}', isAway = () => false) {
   const asked: string[] = []
   const run = async (_statement: unknown, { barrierId }: { barrierId: string }) => {
@@ -20,7 +20,7 @@ test('a parent is read once, however many items ask for it at once or later', as
   expect(asked).toEqual(['b'])
 })
 
-test('a read that failed is made again', async () => {
+test('a failed read is repeated', async () => {
   let isAway = true
   const { asked, parents } = counting('{}', () => isAway)
   await expect(parents.of('b')).rejects.toThrow('away')
@@ -29,7 +29,7 @@ test('a read that failed is made again', async () => {
   expect(asked).toEqual(['b', 'b'])
 })
 
-test('only so many are kept, by number and by size', async () => {
+test('the number and the total size of cached parents are limited', async () => {
   const many = counting()
   for (let n = 0; n <= 200; n++) await many.parents.of(String(n))
   await many.parents.of('0')

@@ -1,8 +1,8 @@
-import { parentOf } from '../barrier/barrier.sql.ts'
 import { HoldfastError } from '../errors/errors.ts'
-import type { Runner } from '../store/store.ts'
+import { parentOf } from '../fan-out/fan-out.sql.ts'
+import type { Runner } from '../postgres/store.ts'
 
-/** The job that an item belongs to, with its input as it is stored. */
+/** The job that an item belongs to, with its stored input. */
 export interface Parent {
   id: string
   input: string
@@ -11,7 +11,7 @@ export interface Parent {
 const most = 200
 const mostChars = 16_000_000
 
-/** The inputs of the jobs whose items run here. Each is read once, however many of its items ask for it, and the oldest are let go. */
+/** A cache of the jobs whose items run here. Each is read once for all its items, and the oldest are evicted. */
 export class Parents {
   readonly #store: Runner
   readonly #known = new Map<string, Promise<Parent>>()
@@ -21,7 +21,7 @@ export class Parents {
     this.#store = store
   }
 
-  /** The job that has opened this barrier. */
+  /** The job that opened this barrier. */
   of(barrierId: string): Promise<Parent> {
     const known = this.#known.get(barrierId)
     if (known) return known
@@ -37,7 +37,7 @@ export class Parents {
   async #read(barrierId: string): Promise<Parent> {
     const [row] = await this.#store.run(parentOf, { barrierId })
     if (row?.input) return { id: row.id, input: row.input }
-    throw new HoldfastError('job_not_found', 'The job that this item belongs to, or its stored input, is gone.')
+    throw new HoldfastError('job_not_found', 'The parent job of this item, or its stored input, no longer exists.')
   }
 
   #keep(barrierId: string, chars: number): void {

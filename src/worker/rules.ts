@@ -4,21 +4,21 @@ import type { Backoff } from '../job/define.ts'
 import { encodeStorable } from '../job/storable.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 
-/** What decides how an attempt goes on after it ended, wherever it ran: the rules of its stage, and what has failed before. */
+/** What decides how a job continues after an attempt: the rules of its stage, and how often it has failed. */
 export interface Rules {
   stageName: string
   isLast: boolean
   isOptional: boolean
-  /** How often the stage has failed already. */
+  /** How often the stage has failed before this attempt. */
   failures: number
   retries: number
   backoff: Required<Backoff>
 }
 
-/** An output as it is stored, or what is wrong with it. */
+/** An output in its stored form, or what is wrong with it. */
 export type Encoded = { output: string | null } | { error: JobError }
 
-/** The output of a stage as JSON text, if it can be stored and is not too large. */
+/** The output of a stage as JSON text, if it can be stored and isn't too large. */
 export function encodeOutput(config: Config, { stageName }: Rules, output: unknown): Encoded {
   if (output === undefined || output === null) return { output: null }
   const encoded = encodeStorable(output, 'output')
@@ -33,8 +33,8 @@ export function encodeOutput(config: Config, { stageName }: Rules, output: unkno
 }
 
 /** The outcome of an attempt that returned this. */
-export function afterSuccess({ stageName, isLast }: Rules, output: string | null, hasFlaws = false): Outcome {
-  return { move: isLast ? 'finish' : 'advance', stageName, output, hasFlaws }
+export function afterSuccess({ stageName, isLast }: Rules, output: string | null, hasFailedItems = false): Outcome {
+  return { move: isLast ? 'finish' : 'advance', stageName, output, hasFailedItems }
 }
 
 const permanentCodes = new Set([

@@ -1,14 +1,14 @@
-import { sessionLockClass } from '../store/locks.ts'
-import { sql, statement } from '../store/sql.ts'
+import { sessionLockClass, sessionLockOf } from '../postgres/locks.ts'
+import { raw, sql, statement } from '../postgres/sql.ts'
 import { freshVitals, type UnresponsiveHandler, type Vitals } from './vitals.ts'
 
-/** What a session says about itself. */
+/** What a session row says about its process. */
 export interface SessionFacts {
   pid: number
   host: string
   supervisor: string | null
   version: string
-  /** What it serves: each kind, and at the same place the queue that it is served in. */
+  /** The kinds that it serves, and at the same index the queue of each. */
   kinds: string[]
   queues: string[]
   concurrency: number
@@ -26,24 +26,38 @@ export const openSession = statement<{ id: number; lease_until: Date }>()(
   returning id, lease_until`,
 )
 
-/** Takes the session's lock on this connection; it goes when the connection goes. */
+/** Takes the session's advisory lock, which is released when this connection ends. */
 export const lockSession = statement<{ is_locked: boolean; backend: number }>()(
   'session.lock',
   (p: { id: number }) => sql`
-  select pg_try_advisory_lock(${sessionLockClass}::int, ${p.id}::int) as is_locked, pg_backend_pid() as backend`,
+  select pg_try_advisory_lock(${sessionLockClass}::int, ${raw(sessionLockOf('own.id'))}) as is_locked, pg_backend_pid() as backend
+  from (select ${p.id}::bigint as id) as own`,
 )
 
-/** A heartbeat: the renewal of the lease, and how the process is. */
-export interface Beat {
+/** The process that a session belongs to. Absent for remote workers, which are identified by their keys. */
+interface Holder {
+  pid?: number
+  host?: string
+}
+
+/** An id alone doesn't identify a session: a database restored from a backup hands out ids a second time. */
+const isOf = ({ pid, host }: Holder) =>
+  sql`(${pid ?? null}::int is null or (session.pid = ${pid ?? null}::int and session.host = ${host ?? null}::text))`
+
+/** A heartbeat: renews the lease, and says how the process is doing. */
+export interface Beat extends Holder {
   id: number
   isLocked: boolean
   leaseMs: number
   vitals?: Vitals
-  /** The first of the handlers that ignore their signal. */
+  /** Some of the handlers that ignore their signal. */
   unresponsive?: UnresponsiveHandler[]
 }
 
-/** Renews the lease, and names the backend that did. No row back: the session was ended, and all its attempts were given away. */
+/**
+ * Renews the lease, and returns the pid of the backend. No row means that the session was ended and its attempts were
+ * given to others, or that it belongs to another process.
+ */
 export const beat = statement<{ id: number; lease_until: Date; backend: number }>()(
   'session.beat',
   ({ vitals = freshVitals, unresponsive = [], ...p }: Beat) => sql`
@@ -53,39 +67,40 @@ export const beat = statement<{ id: number; lease_until: Date; backend: number }
     is_claiming = ${vitals.isClaiming}::boolean, busy = ${vitals.busy}::int, blocked_ms = ${vitals.blockedMs}::int,
     unresponsive = ${vitals.unresponsive}::int,
     unresponsive_handlers = ${unresponsive.length === 0 ? null : JSON.stringify(unresponsive)}::json
-  where id = ${p.id} and ended_at is null
+  where id = ${p.id} and ended_at is null and ${isOf(p)}
   returning id, lease_until, pg_backend_pid() as backend`,
 )
 
-/** Ends a session that holds nothing any more. */
+/** Ends a session that holds no more jobs. */
 export const closeSession = statement<{ id: number }>()(
   'session.close',
-  (p: { id: number }) => sql`
+  (p: { id: number } & Holder) => sql`
   update holdfast.session
   set ended_at = now(), ended_by = 'itself', wants_wake = false
-  where id = ${p.id} and ended_at is null
+  where id = ${p.id} and ended_at is null and ${isOf(p)}
   returning id`,
 )
 
 /**
- * Says that the worker of an ended session lives: what it lost was nobody's crash. Only for a session that was ended for its silence, and
- * once: no other process knows its id. No row back: it was not ended yet, or not for that, or somebody holds it.
+ * Records that the worker of an ended session is alive, so that the jobs it lost don't count as crashes. Applies once,
+ * and only to a session that was ended because it was silent. No row means that it hasn't ended yet, ended for another
+ * reason, is locked, or belongs to another process.
  */
 export const comeBack = statement<{ id: number }>()(
   'session.come_back',
-  (p: { id: number }) => sql`
+  (p: { id: number } & Holder) => sql`
   update holdfast.session
   set came_back_at = now()
   where id = any(array(
     select id
     from holdfast.session
-    where id = ${p.id} and ended_by in ('lease ran out', 'lock gone') and came_back_at is null
+    where id = ${p.id} and ended_by in ('lease ran out', 'lock gone') and came_back_at is null and ${isOf(p)}
     for update skip locked
   ))
   returning id`,
 )
 
-/** Says whether this session wants to be woken when there is work. */
+/** Sets whether this session wants to be woken when there are jobs. */
 export const wantWake = statement<{ id: number }>()(
   'session.want_wake',
   (p: { id: number; isWanted: boolean }) => sql`

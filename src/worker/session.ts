@@ -1,192 +1,228 @@
 /**
- * The session of this process, as the main thread sees it.
+ * The session of this process, as its main thread sees it.
  *
- * The invariant: the database gives a session's jobs away only at a moment when this process has already aborted them. Two
- * windows bound that moment, both counted from the sending of the last confirmed heartbeat:
- * - the lease, after which anybody may take the jobs;
- * - the shorter `lostAfterMs`, which holds only if the session's lock is gone, and the lock can go only if our
- *   connection is cut. An answer that stays out counts as a cut, for the server may have dropped us unseen. If its whole host
- *   died, the new server knows that it never held the lock, and waits for the lease.
- * So this side aborts `abortMarginMs` before the window that applies. A process too frozen to do even that is fenced.
+ * The invariant: by the time the database gives a session's jobs to other workers, this process has aborted them. Two
+ * windows bound that time. Both start when the last confirmed heartbeat was sent:
+ * - the lease, after which any worker may take the jobs;
+ * - the shorter `lostAfterMs`, which applies only if the session's advisory lock is gone. The lock goes only if our
+ *   connection is cut. A missing answer counts as a cut, because the server may have dropped us without our noticing.
+ *   If the server's host died, its successor knows that it never held the lock, and waits for the lease.
+ *
+ * So this side aborts `abortMarginMs` before the window that applies. A process that is too frozen to do even that is
+ * stopped by its fences.
  */
+import { hostname } from 'node:os'
 import type { Config } from '../config/config.ts'
 import { type ErrorCode, HoldfastError } from '../errors/errors.ts'
+import { priorities } from '../job/define.ts'
+import { monotonicMs } from '../service/clock.ts'
 import type { Service } from '../service/service.ts'
 import { Heartbeat } from './heartbeat.ts'
-import type { HeartbeatNews, HeartbeatOrder } from './heartbeat-task.ts'
+import type { HeartbeatMessage, HeartbeatOrder, HeartbeatTask } from './heartbeat-task.ts'
+import type { Lane } from './lanes.ts'
+import type { WorkerObserver } from './observer.ts'
 import type { SessionFacts } from './session.sql.ts'
-
-/** The lease of this process over all its attempts. */
-export interface Session extends Service {
-  /** The id of the present session. */
-  id(): number
-  /** Whether the lease certainly stands, by this process's own monotonic clock. */
-  isHeld(): boolean
-  /** How long the heartbeat thread has given no sign of life, whatever the database does. */
-  quietMs(): number
-  /** Tells the heartbeat thread something. */
-  tell(order: Exclude<HeartbeatOrder, 'stop'>): void
-}
 
 /** What a session needs. */
 export interface SessionOptions {
   url: string
   isPooled: boolean
   config: Config
-  facts: Omit<SessionFacts, 'leaseMs' | 'lostAfterMs'>
-  /** How this process is: the heartbeat thread reads it. */
+  /** What this process claims, as `lanesOf` returns it. */
+  lanes: readonly Lane[]
+  supervisor: string | null
+  version: string
+  /** The health of this process, which the heartbeat thread reads. */
   vitals: SharedArrayBuffer
-  /** Who may have a prefetched job, this process's main thread or its heartbeat thread. */
+  /** Decides which thread gets a prefetched job: the main thread or the heartbeat thread. */
   handover: SharedArrayBuffer
+  observer: Pick<WorkerObserver, 'onError' | 'gaveBack' | 'threadDied' | 'failed'>
   /** The lease is in doubt or gone: abort everything now. */
   onDoubt: () => void
-  /** A heartbeat was refused: the session was ended, and all its attempts were given away. */
+  /** A heartbeat was refused: the session was ended, and all its attempts were given to others. */
   onRefused: () => void
-  /** The lease stands (again); a fresh session id means that all earlier attempts are lost. */
-  onHeld: (id: number) => void
-  onTrouble: (error: Error) => void
-  /** The heartbeat thread has given back so many jobs that a blocked event loop could not start. */
-  onGivenBack: (count: number, blockedMs: number) => void
-  /** A heartbeat thread was started; it has to be shown what is to be shown. */
+  /** The lease is valid (again). If the session has a new id, all earlier attempts are lost. */
+  onHeld: () => void
+  /** A new heartbeat thread was started. It knows nothing of what its predecessor was told. */
   onThreadStarted: () => void
-  /** The URL leads through a transaction pooler, although nobody said so. */
+  /** The URL leads through a transaction pooler, although the setting `pooled` is off. */
   onPooled: () => void
-  /** The heartbeat thread died; another one follows. */
-  onThreadDied: (why: string) => void
-  /** There is no heartbeat any more, and there will be none: this worker has to end. */
-  onFailed: (error: HoldfastError) => void
 }
 
-/** An error of the thread, without a stack: it would be one of this thread, and tell nothing. */
+/** The lease of this process, which covers all its attempts. `start` resolves once the database has confirmed it. */
+export class Session implements Service {
+  readonly #options: SessionOptions
+  readonly #task: Omit<HeartbeatTask, 'sessionId'>
+  readonly #heartbeat: Heartbeat
+  #id = 0
+  /** The session that the next heartbeat thread resumes: opened, but perhaps not confirmed yet. */
+  #openedId: number | null = null
+  #confirmedAtMs = Number.NEGATIVE_INFINITY
+  #isCut = false
+  #isHeld = false
+  #timer: NodeJS.Timeout | undefined
+  #starting: Promise<void> | undefined
+  #resolveStart: (() => void) | undefined
+  #rejectStart: ((error: Error) => void) | undefined
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.#task = taskOf(options)
+    this.#heartbeat = new Heartbeat({
+      task: this.#task,
+      sessionId: () => this.#openedId,
+      onMessage: (message) => this.#hear(message),
+      onStarted: options.onThreadStarted,
+      onLost: (why) => this.#threadLost(why),
+      onFailed: (error) => this.#failed(error),
+    })
+  }
+
+  /** The id of the current session; 0 before there is one. */
+  id(): number {
+    return this.#id
+  }
+
+  /** Whether the lease is certainly valid, by this process's own monotonic clock. */
+  isHeld(): boolean {
+    return this.#isHeld && this.#heldForMs() > 0
+  }
+
+  /** How long the heartbeat thread has given no sign of life, regardless of the state of the database. */
+  quietMs(): number {
+    return this.#heartbeat.quietMs()
+  }
+
+  /** Sends something to the heartbeat thread. */
+  tell(order: Exclude<HeartbeatOrder, 'stop'>): void {
+    this.#heartbeat.order(order)
+  }
+
+  start(): Promise<void> {
+    this.#starting ??= this.#begin()
+    return this.#starting
+  }
+
+  async stop(): Promise<void> {
+    if (!this.#starting) return
+    this.#rejectStart?.(new HoldfastError('not_running', 'The session ended before the database confirmed it.'))
+    await this.#heartbeat.stop()
+    clearTimeout(this.#timer)
+    this.#isHeld = false
+  }
+
+  #begin(): Promise<void> {
+    const held = new Promise<void>((resolve, reject) => {
+      this.#resolveStart = resolve
+      this.#rejectStart = reject
+    })
+    this.#heartbeat.start()
+    return held
+  }
+
+  #hear(message: HeartbeatMessage): void {
+    const { observer } = this.#options
+    if (message.type === 'opened') this.#openedId = message.id
+    if (message.type === 'confirmed') this.#confirmed(message.id, message.sentAtMs)
+    if (message.type === 'cut') this.#cut()
+    if (message.type === 'pooled') this.#pooled()
+    if (message.type === 'ended') this.#ended()
+    if (message.type === 'gaveBack') observer.gaveBack(message.count, message.blockedMs)
+    if (message.type === 'error') observer.onError(errorOf(message), 'heartbeat')
+  }
+
+  #confirmed(id: number, sentAtMs: number): void {
+    this.#id = id
+    this.#confirmedAtMs = sentAtMs
+    this.#isCut = false
+    this.#checkLease()
+    if (this.#isHeld || this.#heldForMs() <= 0) return
+    this.#isHeld = true
+    this.#options.onHeld()
+    this.#resolveStart?.()
+  }
+
+  /** The heartbeat's connection is cut, or about to be. */
+  #cut(): void {
+    this.#isCut = true
+    this.#checkLease()
+  }
+
+  #pooled(): void {
+    // until the next heartbeat says that there is no lock, its loss could shorten the lease
+    this.#cut()
+    this.#task.isPooled = true
+    this.#options.onPooled()
+  }
+
+  #ended(): void {
+    this.#openedId = null
+    this.#options.onRefused()
+    this.#doubt()
+  }
+
+  #threadLost(why: string): void {
+    this.#cut()
+    this.#options.observer.threadDied(why)
+  }
+
+  #failed(error: HoldfastError): void {
+    // no later heartbeat can be confirmed, so there is no point in waiting for the lease to expire
+    this.#doubt()
+    this.#rejectStart?.(error)
+    this.#options.observer.failed(error)
+  }
+
+  #heldForMs(): number {
+    const { config } = this.#options
+    const windowMs = this.#isCut ? config.lostAfterMs : config.leaseMs
+    return this.#confirmedAtMs + windowMs - config.abortMarginMs - monotonicMs()
+  }
+
+  #checkLease(): void {
+    clearTimeout(this.#timer)
+    const leftMs = this.#heldForMs()
+    if (leftMs > 0) this.#timer = setTimeout(() => this.#checkLease(), leftMs)
+    // after a handler blocked this thread, messages about many heartbeats are queued: process them before deciding
+    else setImmediate(() => this.#doubtIfOver())
+  }
+
+  #doubtIfOver(): void {
+    if (this.#heldForMs() <= 0) this.#doubt()
+  }
+
+  #doubt(): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#options.onDoubt()
+  }
+}
+
+function taskOf(options: SessionOptions): Omit<HeartbeatTask, 'sessionId'> {
+  const { url, isPooled, config, vitals, handover } = options
+  const { heartbeatMs, abortMarginMs, holdMs } = config
+  return { url, isPooled, heartbeatMs, abortMarginMs, holdMs, vitals, handover, facts: factsOf(options) }
+}
+
+function factsOf({ supervisor, version, config, lanes }: SessionOptions): SessionFacts {
+  // the lanes of one priority: each kind, with the queue in which it is served
+  const served = lanes.slice(0, lanes.length / priorities.length)
+  return {
+    pid: process.pid,
+    host: hostname(),
+    supervisor,
+    version,
+    kinds: served.map(({ kind }) => kind),
+    queues: served.map(({ queue }) => queue),
+    concurrency: config.concurrency,
+    leaseMs: config.leaseMs,
+    lostAfterMs: config.lostAfterMs,
+  }
+}
+
+/** An error of the heartbeat thread. It has no stack, because that would be one of this thread. */
 function errorOf({ code, message }: { code: ErrorCode | null; message: string }): Error {
   const error = code ? new HoldfastError(code, message) : new Error(message)
   delete error.stack
   return error
-}
-
-const monotonicMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
-
-/** Makes the session of this process. `start` resolves once the database has confirmed it. */
-export function makeSession(options: SessionOptions): Session {
-  const { config } = options
-  let id: number | undefined
-  let openedId: number | null = null
-  let confirmedAtMs = Number.NEGATIVE_INFINITY
-  let isCut = false
-  let isHeld = false
-  let timer: NodeJS.Timeout | undefined
-  let starting: Promise<void> | undefined
-  let firstHeld: (() => void) | undefined
-  let neverHeld: ((error: Error) => void) | undefined
-
-  function heldForMs(): number {
-    const window = isCut ? config.lostAfterMs : config.leaseMs
-    return confirmedAtMs + window - config.abortMarginMs - monotonicMs()
-  }
-
-  function check(): void {
-    clearTimeout(timer)
-    const leftMs = heldForMs()
-    if (leftMs > 0) timer = setTimeout(check, leftMs)
-    // after a handler that blocked this thread, news of many heartbeats waits behind this: hear all of it before judging
-    else setImmediate(judge)
-  }
-
-  function judge(): void {
-    if (heldForMs() <= 0) doubt()
-  }
-
-  function doubt(): void {
-    if (!isHeld) return
-    isHeld = false
-    options.onDoubt()
-  }
-
-  /** The connection of the heartbeat is cut, or about to be. */
-  function cut(): void {
-    isCut = true
-    check()
-  }
-
-  function hear(news: HeartbeatNews): void {
-    if (news.news === 'opened') openedId = news.id
-    if (news.news === 'confirmed') {
-      id = news.id
-      confirmedAtMs = news.sentAtMs
-      isCut = false
-      check()
-      if (isHeld || heldForMs() <= 0) return
-      isHeld = true
-      options.onHeld(id)
-      firstHeld?.()
-    }
-    if (news.news === 'cut') cut()
-    if (news.news === 'pooled') {
-      // until the next heartbeat says that there is no lock, its loss could shorten the lease
-      cut()
-      task.isPooled = true
-      options.onPooled()
-    }
-    if (news.news === 'ended') {
-      openedId = null
-      options.onRefused()
-      doubt()
-    }
-    if (news.news === 'gaveBack') options.onGivenBack(news.count, news.blockedMs)
-    if (news.news === 'trouble') options.onTrouble(errorOf(news))
-  }
-
-  const task = {
-    url: options.url,
-    isPooled: options.isPooled,
-    heartbeatMs: config.heartbeatMs,
-    abortMarginMs: config.abortMarginMs,
-    facts: { ...options.facts, leaseMs: config.leaseMs, lostAfterMs: config.lostAfterMs },
-    vitals: options.vitals,
-    handover: options.handover,
-    holdMs: config.holdMs,
-  }
-  const heartbeat = new Heartbeat({
-    task,
-    sessionId: () => openedId,
-    onNews: hear,
-    onStarted: options.onThreadStarted,
-    onLost: (why) => {
-      cut()
-      options.onThreadDied(why)
-    },
-    onFailed: (error) => {
-      // no later heartbeat can be confirmed, so nothing is gained by waiting for the end of the lease
-      doubt()
-      neverHeld?.(error)
-      options.onFailed(error)
-    },
-  })
-
-  function begin(): Promise<void> {
-    const held = new Promise<void>((resolve, reject) => {
-      firstHeld = resolve
-      neverHeld = reject
-    })
-    heartbeat.start()
-    return held
-  }
-
-  return {
-    id: () => id ?? 0,
-    isHeld: () => isHeld && heldForMs() > 0,
-    quietMs: () => heartbeat.quietMs(),
-    tell: (order) => heartbeat.order(order),
-    start() {
-      starting ??= begin()
-      return starting
-    },
-    async stop() {
-      if (!starting) return
-      neverHeld?.(new HoldfastError('not_running', 'The session was ended before the database had confirmed it.'))
-      await heartbeat.stop()
-      clearTimeout(timer)
-      isHeld = false
-    },
-  }
 }

@@ -1,10 +1,11 @@
+import type { HeldFence } from '../job/id.ts'
+import { isPassing } from '../postgres/connection.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
 import { failureOf, parkedOf } from '../settle/park.ts'
 import type { Settler } from '../settle/settle.ts'
-import { isPassing } from '../store/connection.ts'
-import { type Attempt, type HeldFence, heldFenceOf } from './attempt.ts'
-import type { ClaimedRow } from './lot.ts'
-import type { Reports } from './report.ts'
+import { type Attempt, heldFenceOf } from './attempt.ts'
+import type { ClaimedRow } from './claim-batch.ts'
+import type { Reports } from './progress.ts'
 import { endAttempt } from './span.ts'
 
 /** What it takes to settle attempts. */
@@ -12,12 +13,12 @@ export interface SettlingOptions {
   settler: Settler
   reports: Reports
   onSettled: (attempt: Attempt, outcome: Outcome) => void
-  /** One less is on its way. */
+  /** An attempt is no longer held in the database. */
   onWritten: () => void
-  onTrouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
-/** Attempts that are over and still held in the database: their outcomes are on their way. */
+/** Attempts that have ended, but are held in the database until their outcomes are written. */
 export class Settling {
   readonly #options: SettlingOptions
   readonly #fences = new Set<HeldFence>()
@@ -34,28 +35,33 @@ export class Settling {
     return [...this.#fences]
   }
 
+  /** Writes the outcome of an attempt, after its reports. */
   settle(attempt: Attempt, outcome: Outcome): void {
+    // a cancelled job is already final, so there is nothing to write about this attempt
+    if (attempt.abortedBy === 'cancelled') {
+      endAttempt(attempt, outcome, 'cancelled')
+      return
+    }
     this.#fences.add(attempt.fence)
     const reported = this.#options.reports.flushFor(attempt)
     if (reported) void reported.then(() => this.#write(attempt, outcome))
     else this.#write(attempt, outcome)
   }
 
-  /** Gives jobs back that were never started. */
-  giveBack(rows: ClaimedRow[]): void {
-    const { settler, onTrouble } = this.#options
+  /** Releases jobs that were never started. */
+  release(rows: ClaimedRow[]): void {
+    const { settler, onError } = this.#options
     for (const row of rows) {
       const fence = heldFenceOf(row)
       this.#fences.add(fence)
-      const { sessionId } = row
-      const released = settler.settle({ fence, outcome: { move: 'release' }, sessionId }).catch(onTrouble)
+      const released = settler.settle({ fence, outcome: { move: 'release' } }).catch(onError)
       void released.then(() => this.#forget(fence))
     }
   }
 
   #write(attempt: Attempt, outcome: Outcome): void {
     const { fence } = attempt
-    this.#options.settler.put({ fence, outcome, sessionId: fence.sessionId }, (answer) =>
+    this.#options.settler.put({ fence, outcome }, (answer) =>
       answer instanceof Error ? this.#refused(attempt, outcome, answer) : this.#wrote(attempt, outcome, answer),
     )
   }
@@ -72,13 +78,15 @@ export class Settling {
   }
 
   /**
-   * Postgres does not take the outcome. Trying again would not help, so the attempt fails with the reason; and if no ending is taken at all,
-   * the job waits with its outcome, for its work is done and must not be done again.
+   * Postgres refused the outcome. Retrying wouldn't help, so the attempt fails with the reason. If Postgres refuses
+   * every ending, the job is parked with its outcome: its work is done and must not be repeated.
    */
   #refused(attempt: Attempt, outcome: Outcome, error: Error): void {
-    this.#options.onTrouble(error)
-    // a worker that gave up on an unreachable database knows nothing against the outcome: the reaper will give it another try
-    if (isPassing(error)) {
+    this.#options.onError(error)
+    // The worker gave up on an unreachable database, or on a release or parking, which can't be written in another form. Nothing is
+    // wrong with the outcome, and the reaper revives the job.
+    const isLast = outcome.move === 'release' || (outcome.move === 'retry' && outcome.parked !== undefined)
+    if (isLast || isPassing(error)) {
       this.#wrote(attempt, outcome, 'lease_lost')
       return
     }

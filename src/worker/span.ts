@@ -2,7 +2,7 @@ import type { Outcome, Settled } from '../settle/outcome.ts'
 import { beginSpan, type Traced } from '../trace/trace.ts'
 import type { Attempt } from './attempt.ts'
 
-/** Begins the span of an attempt, in the trace of its submit; null if nobody traces. */
+/** Begins the span of an attempt, in the trace of its submit; null if this process has no tracer. */
 export function beginAttempt({ row, job, stage }: Attempt): Traced | null {
   return beginSpan(() => ({
     name: `run ${row.kind}/${stage.name}`,
@@ -21,7 +21,7 @@ export function beginAttempt({ row, job, stage }: Attempt): Traced | null {
   }))
 }
 
-/** Ends the span of an attempt with its outcome, and whether that was written. */
+/** Ends the span of an attempt with its outcome, and with whether that was written. */
 export function endAttempt({ span, abortedBy }: Attempt, outcome: Outcome, settled: Settled | 'cancelled'): void {
   if (!span) return
   const attributes = { 'holdfast.outcome': outcome.move, 'holdfast.settled': settled === 'settled' }

@@ -1,5 +1,5 @@
-import { legal, raw, type Sql, sql, statement } from '../store/sql.ts'
-import { isSuspect } from '../store/suspect.sql.ts'
+import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { isSuspect } from '../transitions/suspect.sql.ts'
 import type { Lane } from './lanes.ts'
 
 /** A lane in which a suspect waits. */
@@ -11,7 +11,7 @@ export interface WaitingSuspect {
 
 const anyone: Sql = raw('true')
 
-/** Where a suspect has waited longest among these lanes. `which` may leave some out. */
+/** The lane in which a suspect has waited longest. `which` can exclude jobs. */
 function longestWaiting(p: { lanes: Lane[] }, which: Sql): Sql {
   return sql`
   select lane.queue, lane.kind, (extract(epoch from now() - first.run_at) * 1000)::float8 as waited_ms
@@ -21,9 +21,9 @@ function longestWaiting(p: { lanes: Lane[] }, which: Sql): Sql {
   ) as lane (queue, kind, priority, stage_count)
   cross join lateral (
     select job.run_at
-    from holdfast.live_job as job
+    from holdfast.ready as job
     where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
-      and ${legal('claim')} and job.run_at <= now() and job.stage < lane.stage_count and ${isSuspect} and ${which}
+      and job.run_at <= now() and job.stage < lane.stage_count and ${isSuspect} and ${which}
     order by job.run_at
     limit 1
   ) as first
@@ -32,22 +32,22 @@ function longestWaiting(p: { lanes: Lane[] }, which: Sql): Sql {
   limit 1`
 }
 
-/** Where a suspect has waited longest for one of these lanes' workers. */
+/** The lane in which a suspect has waited longest. */
 export const waitingSuspect = statement<WaitingSuspect>()('suspect.waiting', (p: { lanes: Lane[] }) =>
   longestWaiting(p, anyone),
 )
 
-/** The same for a remote worker: it runs no parts, and that of a tenant nothing of others. */
+/** The same for a remote worker, which runs no parts, and no jobs of other tenants if it belongs to one. */
 export const waitingRemoteSuspect = statement<WaitingSuspect>()(
   'suspect.waiting_remote',
   (p: { lanes: Lane[]; tenant: string | null }) =>
     longestWaiting(p, sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)`),
 )
 
-/** A worker that has not looked for so long does not drain any more. */
+/** A worker that hasn't renewed its drain for this long no longer counts as draining. */
 const quietMs = 10_000
 
-/** Makes this session the one that drains for a kind, or keeps it so. No row back: another one does, or somebody holds the row. */
+/** Makes this session the one that drains for a kind, or renews it. No row: another one does, or the row is locked. */
 export const takeDrain = statement<{ session_id: number }>()(
   'drain.take',
   (p: { sessionId: number; queue: string; kind: string }) => sql`
@@ -78,7 +78,7 @@ export const takeDrain = statement<{ session_id: number }>()(
   select session_id from first`,
 )
 
-/** Ends the draining of a session. A row that somebody holds is left: after a while without a sign it counts no more. */
+/** Ends the drains of a session. A locked row is skipped: without renewal it soon stops counting. */
 export const endDrain = statement<{ session_id: number }>()(
   'drain.end',
   (p: { sessionId: number }) => sql`

@@ -1,14 +1,16 @@
 /**
- * Suspects: jobs that may be killing their workers. The invariant: a suspect is alone in its process from its claim to its settle, so that
- * neither pays for what the other does. It is claimed only by a worker that holds nothing, and such a worker then claims nothing else.
+ * Suspects: jobs that may be killing their workers. The invariant: a suspect is alone in its process from its claim to
+ * its settle, so that no other job pays for what it does, and it doesn't pay for others. Only a worker that holds
+ * nothing claims a suspect, and it then claims nothing else.
  *
- * Suspects must not starve where no worker is ever empty. If one has waited for long, one worker drains: it claims nothing until what it
- * runs has ended. Which one that is a row decides, one per kind. It claims the suspect only when it is empty: an attempt that never started
- * must not cost a life. Nor may the others starve: after a while of one suspect after the other, they have a turn.
+ * Suspects must not starve where workers are never empty. If one has waited for long, one worker drains: it claims
+ * nothing until its running attempts have ended. A row per kind decides which worker that is. It claims the suspect
+ * only once it is empty, because an attempt that never started must not use up crash budget. Other jobs must not starve
+ * either: after a while of one suspect after another, they get a turn.
  */
 import type { Config } from '../config/config.ts'
-import type { Runner } from '../store/store.ts'
-import type { Hands } from './hands.ts'
+import type { Runner } from '../postgres/store.ts'
+import type { AttemptPool } from './attempt-pool.ts'
 import type { Lane } from './lanes.ts'
 import type { Session } from './session.ts'
 import { endDrain, takeDrain, waitingSuspect } from './suspect.sql.ts'
@@ -19,24 +21,24 @@ export interface SuspectsOptions {
   config: Config
   lanes: Lane[]
   session: Session
-  hands: Hands
-  /** Claims one suspect, and says how many it got. */
+  attemptPool: AttemptPool
+  /** Claims one suspect. Resolves with how many it got. */
   claimOne: () => Promise<number>
 }
 
 /** How often a worker looks for suspects: they are few. */
 export const suspectEveryMs = 500
-/** How long one suspect may follow the other while others wait. */
+/** How long a worker may run one suspect after another while other jobs wait. */
 const inTurnMs = 2_000
 
-/** How long a suspect waits for a worker that happens to be empty, before one drains for it. */
+/** How long a suspect waits for a worker that happens to be empty before one drains for it. */
 export const suspectPatienceMs = ({ pollMs }: Config): number => 2 * pollMs
 
-/** Looks for suspects on behalf of a worker. */
+/** Looks for suspects on behalf of a claimer. */
 export class Suspects {
   readonly #options: SuspectsOptions
   #lookedAtMs = Number.NEGATIVE_INFINITY
-  /** Since when this worker has run nothing but suspects. */
+  /** Since when this worker has been running nothing but suspects. */
   #sinceMs: number | null = null
   #isDraining = false
 
@@ -44,16 +46,19 @@ export class Suspects {
     this.#options = options
   }
 
-  /** Looks, if nobody has for that long. Says whether this worker is kept for a suspect, and must claim nothing else. */
+  /**
+   * Looks, unless the last look is more recent than that. Resolves with whether this worker is reserved for a suspect
+   * and must claim nothing else.
+   */
   async look(everyMs: number): Promise<boolean> {
-    const { hands } = this.#options
-    if (hands.hasSuspect) return true
+    const { attemptPool } = this.#options
+    if (attemptPool.hasSuspect) return true
     const nowMs = performance.now()
-    const isReady = this.#isDraining && hands.isEmpty
+    const isReady = this.#isDraining && attemptPool.isEmpty
     if (!isReady && nowMs - this.#lookedAtMs < everyMs) return this.#isDraining
     if (this.#sinceMs !== null && nowMs - this.#sinceMs > inTurnMs) return this.#letOthers()
     this.#lookedAtMs = nowMs
-    return hands.isEmpty ? this.#take(nowMs) : this.#consider()
+    return attemptPool.isEmpty ? this.#take(nowMs) : this.#consider()
   }
 
   /** Other jobs were claimed. */
@@ -68,30 +73,30 @@ export class Suspects {
 
   async #take(nowMs: number): Promise<boolean> {
     const count = await this.#options.claimOne()
-    await this.#drainNoMore()
+    await this.#endDrain()
     if (count === 0) return false
     this.#sinceMs ??= nowMs
-    // where there is one there may be more
+    // where there is one, there may be more
     this.#lookedAtMs = Number.NEGATIVE_INFINITY
     return true
   }
 
-  /** Whether this busy worker should drain. */
+  /** Decides whether this busy worker should drain. */
   async #consider(): Promise<boolean> {
-    const { store, config, lanes, session, hands } = this.#options
+    const { store, config, lanes, session, attemptPool } = this.#options
     const [waiting] = await store.run(waitingSuspect, { lanes })
     const isLong = waiting && waiting.waited_ms >= suspectPatienceMs(config)
     const [mine] = isLong ? await store.run(takeDrain, { ...waiting, sessionId: session.id() }) : []
     if (!mine) {
-      await this.#drainNoMore()
+      await this.#endDrain()
       return false
     }
     this.#isDraining = true
-    hands.releaseWaiting()
+    attemptPool.releaseWaiting()
     return true
   }
 
-  async #drainNoMore(): Promise<void> {
+  async #endDrain(): Promise<void> {
     if (!this.#isDraining) return
     this.#isDraining = false
     await this.#options.store.run(endDrain, { sessionId: this.#options.session.id() })

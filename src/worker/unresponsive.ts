@@ -1,20 +1,30 @@
+import { HoldfastError } from '../errors/errors.ts'
 import type { Attempt } from './attempt.ts'
+import type { WorkerObserver } from './observer.ts'
+import type { Session } from './session.ts'
 import type { UnresponsiveHandler } from './vitals.ts'
 
-/** Who is told of handlers that ignore their signal. */
+/** What it takes to keep track of handlers that ignore their signal. */
 export interface UnresponsiveOptions {
-  onGivenUp: (attempt: Attempt) => void
-  /** One of them has returned after all. */
-  onReturned: (attempt: Attempt) => void
+  session: Session
+  observer: Pick<WorkerObserver, 'unresponsive' | 'returned'>
+  /** The `maxUnresponsive` setting. */
+  most: number
+  /** So many handlers ignore their signal that this process should be replaced. Called once. */
+  onTooMany: (error: HoldfastError) => void
 }
 
+/** How many of them the session row names. */
+const mostShown = 20
+
 /**
- * Handlers that were told to end and did not within the grace. Their place is free and their outcome decided, but they still run: they
- * keep memory, connections and perhaps a processor, so they are counted until they return.
+ * Handlers that were aborted and didn't return within the grace period. Their slots are free and their outcomes
+ * decided, but they still use memory, connections and perhaps a CPU, so they are counted until they return.
  */
 export class Unresponsive {
-  readonly #handlers = new Map<Attempt, UnresponsiveHandler>()
   readonly #options: UnresponsiveOptions
+  readonly #handlers = new Map<Attempt, UnresponsiveHandler>()
+  #wereTooMany = false
 
   constructor(options: UnresponsiveOptions) {
     this.#options = options
@@ -22,11 +32,6 @@ export class Unresponsive {
 
   get size(): number {
     return this.#handlers.size
-  }
-
-  /** The first of them, with what there is to tell. */
-  first(most: number): UnresponsiveHandler[] {
-    return [...this.#handlers.values()].slice(0, most)
   }
 
   add(attempt: Attempt, nowMs: number): void {
@@ -38,11 +43,28 @@ export class Unresponsive {
       reason: attempt.abortedBy ?? 'timeout',
       since: new Date(Date.now() - (nowMs - attempt.abortedAtMs)).toISOString(),
     })
-    this.#options.onGivenUp(attempt)
+    this.#options.observer.unresponsive(attempt, this.size)
+    this.announce()
+    if (this.size >= this.#options.most) this.#tooMany()
   }
 
-  /** A handler returned that nobody waits for; it counts no more. */
+  /** Stops counting a handler that has returned after all. */
   remove(attempt: Attempt): void {
-    if (this.#handlers.delete(attempt)) this.#options.onReturned(attempt)
+    if (!this.#handlers.delete(attempt)) return
+    this.#options.observer.returned(attempt, this.size)
+    this.announce()
+  }
+
+  /** Tells the heartbeat thread what to write into the session row. */
+  announce(): void {
+    this.#options.session.tell({ unresponsive: [...this.#handlers.values()].slice(0, mostShown) })
+  }
+
+  #tooMany(): void {
+    if (this.#wereTooMany) return
+    this.#wereTooMany = true
+    const { most, onTooMany } = this.#options
+    const message = `${this.size} handlers ignored their signal and still run, and maxUnresponsive is ${most}. This worker drains and claims no more; its process should be replaced.`
+    onTooMany(new HoldfastError('handlers_unresponsive', message))
   }
 }

@@ -1,36 +1,35 @@
 /**
- * How this process is, in memory that its main thread writes and its heartbeat thread reads.
- *
- * A message would wait until the main thread is free to send it, and a thread that blocks is what is to be seen from outside.
+ * The health of this process, in memory that its main thread writes and its heartbeat thread reads. A message wouldn't
+ * do: a blocked main thread can't send any, and that it is blocked is what others need to see.
  */
 const slots = { running: 0, unresponsive: 1, isIdle: 2, turnedAt: 3 } as const
 const slotBytes = Int32Array.BYTES_PER_ELEMENT
 const lateMs = 500
 
-/** What is told of a handler that was told to end and did not. */
+/** A handler that was aborted and didn't return within the grace period. */
 export interface UnresponsiveHandler {
   id: string
   attempt: number
   kind: string
   stage: string
-  /** Why it was told to end. */
+  /** Why it was aborted. */
   reason: string
-  /** When it was told to end. */
+  /** When it was aborted. */
   since: string
 }
 
-/** What a heartbeat tells of its process. */
+/** What a heartbeat says about its process. */
 export interface Vitals {
   isClaiming: boolean
-  /** Handlers that take a place. */
+  /** Handlers that take a slot. */
   busy: number
-  /** Handlers that were given up. */
+  /** Handlers that ignore their signal, whose slots are free. */
   unresponsive: number
-  /** How long the event loop has not turned. */
+  /** How long the event loop has been blocked. */
   blockedMs: number
 }
 
-/** The vitals of a process about which nothing is known yet. */
+/** The vitals of a process that hasn't reported any yet. */
 export const freshVitals: Vitals = { isClaiming: true, busy: 0, unresponsive: 0, blockedMs: 0 }
 
 /** Memory for vitals. */
@@ -38,10 +37,10 @@ export function vitalsMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(Object.keys(slots).length * slotBytes)
 }
 
-// 32 bits of a clock of milliseconds are enough, because only differences are of use
+// 32 bits of a millisecond clock are enough, because only differences matter
 const clock = () => Number(process.hrtime.bigint() / 1_000_000n) | 0
 
-/** Writes the vitals, from each turn of the main thread's clock. */
+/** Writes the vitals, at every tick of the main thread. */
 export function writeVitals(memory: SharedArrayBuffer, vitals: Omit<Vitals, 'blockedMs'>): void {
   const cells = new Int32Array(memory)
   Atomics.store(cells, slots.running, vitals.busy)
@@ -59,7 +58,7 @@ export function readVitals(memory: SharedArrayBuffer): Vitals {
     isClaiming: Atomics.load(cells, slots.isIdle) === 0,
     busy: Atomics.load(cells, slots.running),
     unresponsive: Atomics.load(cells, slots.unresponsive),
-    // a turn that is merely due, or a little late on a busy machine, is nothing to tell
+    // a tick that is only a little late, as on a busy machine, doesn't count
     blockedMs: sinceMs > lateMs ? sinceMs : 0,
   }
 }

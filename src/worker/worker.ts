@@ -1,31 +1,39 @@
 /**
- * The worker: claims ahead, runs handlers, settles in groups.
+ * The worker: claims jobs ahead of time, runs their handlers, and settles the outcomes in batches.
  *
- * It claims as many jobs as it can start within a moment (by the rate it has just seen), so a claim's round trip is shared
- * by many short jobs while long ones are left to whoever is free. What it could not start within `holdMs` it gives back.
+ * It claims as many jobs as it can start within a moment, going by the rate it has just seen. So short jobs share the
+ * round trip of a claim, while long ones are left to workers that are free. Jobs that it couldn't start within `holdMs`
+ * it releases.
+ *
+ * Its parts, each of which uses only those before it:
+ * - the session: the lease of this process, renewed by the heartbeat thread;
+ * - the attempt pool: the jobs that this worker holds, whether they wait, run or are being settled;
+ * - the lost attempts: aborts what the pool holds but the database has given to others;
+ * - the claimer: fills the pool with due jobs.
+ * What concerns a later part is announced by a callback, and one of the `#on…` methods below passes it on.
  */
-import { hostname } from 'node:os'
-import { listen } from '../bus/bus.ts'
+import { type Bus, type Channel, listen } from '../bus/bus.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
-import { type AnyJob, priorities } from '../job/define.ts'
-import type { Fence } from '../job/id.ts'
-import { loop, type Service, within } from '../service/service.ts'
+import type { AnyJob } from '../job/define.ts'
+import type { Store } from '../postgres/store.ts'
+import { type Service, within } from '../service/service.ts'
 import type { Outcome } from '../settle/outcome.ts'
-import { recordRefusals } from '../settle/settle.sql.ts'
-import { makeSettler } from '../settle/settle.ts'
-import type { Store } from '../store/store.ts'
-import type { Attempt, HeldFence } from './attempt.ts'
-import { lostAttempts, registerKinds } from './claim.sql.ts'
-import { makeClaimer } from './claimer.ts'
+import { makeSettler, type Settler } from '../settle/settle.ts'
+import type { Attempt } from './attempt.ts'
+import { AttemptPool } from './attempt-pool.ts'
+import { tickMs } from './attempt-runner.ts'
+import { Claimer } from './claimer.ts'
 import { handoverMemory, Taker } from './handover.ts'
-import { makeHands, tickMs } from './hands.ts'
-import { lanesOf } from './lanes.ts'
-import { makePace } from './pace.ts'
-import { makeReports } from './report.ts'
-import { makeSession } from './session.ts'
+import { registerJobs } from './kinds.ts'
+import { type Lane, lanesOf } from './lanes.ts'
+import { LostAttempts } from './lost-attempts.ts'
+import type { WorkerObserver } from './observer.ts'
+import { makePrefetchSize, type PrefetchSize } from './prefetch-size.ts'
+import { Reports } from './progress.ts'
+import { Session } from './session.ts'
+import { Unresponsive } from './unresponsive.ts'
 import { vitalsMemory, writeVitals } from './vitals.ts'
-import type { WorkerNews } from './worker-news.ts'
 
 /** What a worker needs. */
 export interface WorkerOptions {
@@ -34,246 +42,245 @@ export interface WorkerOptions {
   isPooled: boolean
   config: Config
   jobs: readonly AnyJob[]
-  /** Names the process that starts this one and sees it end, if there is one. */
+  /** The name of the process that started this one and notices when it exits, if there is one. */
   supervisor: string | null
   version: string
-  news: WorkerNews
+  observer: WorkerObserver
 }
 
-/** A worker of this process. */
-export interface Worker extends Service {
-  sessionId(): number
-  /** How many handlers run at this moment. */
-  running(): number
-  /** Stops without letting handlers finish: for a worker that has lost its session for good. */
-  halt(): Promise<void>
-  /** Whether its lease certainly stands. */
-  isHeld(): boolean
-  /** How long each of its loops has given no sign of life, whatever the database does. */
-  quiet(): { claims: number; watches: number; heartbeat: number }
-  /** How long the handlers that run may still take, by their time-outs; 0 if none runs. */
-  allowedMs(): number
-}
+/** A worker of this process. `start` resolves once its session is confirmed and it claims; `stop` drains first. */
+export class Worker implements Service {
+  readonly #options: WorkerOptions
+  readonly #vitals = vitalsMemory()
+  readonly #handover = handoverMemory()
+  readonly #taker = new Taker(this.#handover)
+  readonly #givenUp = new AbortController()
+  readonly #session: Session
+  readonly #unresponsive: Unresponsive
+  readonly #settler: Settler
+  readonly #reports: Reports
+  readonly #attemptPool: AttemptPool
+  readonly #lostAttempts: LostAttempts
+  readonly #bus: Bus
+  readonly #claimer: Claimer
+  /** Whether notifications don't arrive because the URL leads through a pooler. */
+  #isDeaf: boolean
+  #ticker: NodeJS.Timeout | undefined
+  #stopping: Promise<void> | undefined
 
-/** How many handlers that ignore their signal are told of by name. */
-const mostShown = 20
-
-/** Makes a worker. `start` resolves once its session stands and it claims; `stop` drains first. */
-export function makeWorker(options: WorkerOptions): Worker {
-  const { store, config, news } = options
-  const jobs = new Map(options.jobs.map((job) => [job.kind, job]))
-  const lanes = lanesOf(options.jobs, config.queues)
-  // each kind with the queue that it is served in
-  const served = lanes.slice(0, lanes.length / priorities.length)
-  const pace = makePace()
-  const givenUp = new AbortController()
-  const vitals = vitalsMemory()
-  let isDeaf = options.isPooled
-  const handover = handoverMemory()
-  const taker = new Taker(handover)
-
-  const session = makeSession({
-    url: options.url,
-    isPooled: options.isPooled,
-    config,
-    facts: {
-      pid: process.pid,
-      host: hostname(),
-      supervisor: options.supervisor,
-      version: options.version,
-      kinds: served.map(({ kind }) => kind),
-      queues: served.map(({ queue }) => queue),
-      concurrency: config.concurrency,
-    },
-    vitals,
-    handover,
-    onDoubt: () => {
-      news.doubted()
-      hands.abortAll('lease_lost')
-      hands.releaseWaiting()
-    },
-    onRefused: () => refusedAside(hands.held(), 'heartbeat'),
-    onHeld: () => {
-      hands.releaseForeign()
-      claimer.sessionHeld()
-    },
-    onTrouble: (error) => news.trouble(error, 'heartbeat'),
-    onGivenBack: news.gaveBack,
-    onThreadStarted: () => {
-      taker.forgetClaim()
-      hands.announceWaiting()
-      showUnresponsive()
-    },
-    onPooled: () => {
-      // what listens through a pooler hears nothing, and would keep us from polling often
-      isDeaf = true
-      news.pooled()
-      void bus.stop()
-    },
-    onThreadDied: news.threadDied,
-    onFailed: news.failed,
-  })
-
-  function showUnresponsive(): void {
-    session.tell({ unresponsive: hands.unresponsive.first(mostShown) })
+  constructor(options: WorkerOptions) {
+    const { store, config, observer } = options
+    const { onError } = observer
+    const lanes = lanesOf(options.jobs, config.queues)
+    const prefetchSize = makePrefetchSize()
+    this.#options = options
+    this.#isDeaf = options.isPooled
+    this.#session = this.#makeSession(lanes)
+    this.#unresponsive = new Unresponsive({
+      session: this.#session,
+      observer,
+      most: config.maxUnresponsive,
+      onTooMany: (error) => this.#onTooManyUnresponsive(error),
+    })
+    this.#settler = makeSettler({
+      store,
+      batchSize: config.batchSize,
+      givenUp: this.#givenUp.signal,
+      onRefused: (fences, write) => this.#lostAttempts.refused(fences, write),
+      onError,
+    })
+    this.#reports = new Reports({
+      store,
+      onRefused: (fences, write) => this.#lostAttempts.refusedUnrecorded(fences, write),
+      onError,
+    })
+    this.#attemptPool = this.#makeAttemptPool(prefetchSize)
+    this.#lostAttempts = new LostAttempts({
+      store,
+      attemptPool: this.#attemptPool,
+      everyMs: config.heartbeatMs,
+      observer,
+    })
+    this.#bus = this.#listen()
+    this.#claimer = new Claimer({
+      ...options,
+      lanes,
+      session: this.#session,
+      attemptPool: this.#attemptPool,
+      prefetchSize,
+      taker: this.#taker,
+      isBusConnected: () => this.#bus.isConnected() && !this.#isDeaf,
+      onError,
+    })
   }
 
-  let isWornOut = false
-  function wearOut(): void {
-    if (isWornOut || stopping) return
-    isWornOut = true
-    const message = `${hands.unresponsive.size} handlers ignored their signal and still run, and maxUnresponsive is ${config.maxUnresponsive}. This worker drains and claims no more; its process should be replaced.`
-    news.wornOut(new HoldfastError('handlers_unresponsive', message))
+  sessionId(): number {
+    return this.#session.id()
   }
 
-  const refused = (fences: Fence[], write: string) => {
-    news.refused(fences, write)
-    watcher.wake()
+  /** Whether its lease is certainly valid. */
+  isHeld(): boolean {
+    return this.#session.isHeld()
   }
-  /** A refused write that is no outcome; those of outcomes are recorded where they are written. */
-  const refusedAside = (fences: HeldFence[], write: string) => {
-    if (fences.length === 0) return
-    refused(fences, write)
-    for (const sessionId of new Set(fences.map((fence) => fence.sessionId))) {
-      const own = fences.filter((fence) => fence.sessionId === sessionId)
-      store.run(recordRefusals, { fences: own, sessionId, write }).catch(news.trouble)
+
+  /** The number of running handlers. */
+  running(): number {
+    return this.#attemptPool.running
+  }
+
+  /** How long each of its loops has given no sign of life, regardless of the state of the database. */
+  quiet(): { claims: number; watches: number; heartbeat: number } {
+    return {
+      claims: this.#claimer.quietMs(),
+      watches: this.#lostAttempts.quietMs(),
+      heartbeat: this.#session.quietMs(),
     }
   }
-  const settler = makeSettler({
-    store,
-    batchSize: config.batchSize,
-    sessionId: session.id,
-    givenUp: givenUp.signal,
-    onRefused: refused,
-    onTrouble: news.trouble,
-  })
-  const reports = makeReports({ store, onRefused: refusedAside, onTrouble: news.trouble })
-  const hands = makeHands({
-    store,
-    config,
-    jobs,
-    settler,
-    reports,
-    pace,
-    taker,
-    onPrefetched: (prefetched) => session.tell({ prefetched }),
-    onSettled,
-    onTrouble: news.trouble,
-    onUnresponsive: (attempt) => {
-      news.unresponsive(attempt, hands.unresponsive.size)
-      showUnresponsive()
-      if (hands.unresponsive.size >= config.maxUnresponsive) wearOut()
-    },
-    onReturned: (attempt) => {
-      news.returned(attempt, hands.unresponsive.size)
-      showUnresponsive()
-    },
-    isLeaseHeld: session.isHeld,
-    sessionId: session.id,
-    onRoom: () => claimer.roomCame(),
-  })
-  const watcher = loop({ turn: watch, onError: news.trouble })
-  const bus = listen({
-    url: options.url,
-    channels: ['holdfast_wake', 'holdfast_abort'],
-    onNews: (channel, payload) =>
-      channel === 'holdfast_wake' ? claimer.wake() : payload === String(session.id()) && watcher.wake(),
-    onGap: () => claimer.wake(),
-    onTrouble: news.trouble,
-  })
-  const claimer = makeClaimer({
-    store,
-    config,
-    jobs: options.jobs,
-    lanes,
-    session,
-    hands,
-    pace,
-    taker,
-    isBusConnected: () => bus.isConnected() && !isDeaf,
-    onTrouble: news.trouble,
-  })
-  let ticker: NodeJS.Timeout | undefined
 
-  function onSettled(attempt: Attempt, outcome: Outcome): void {
-    news.settled(attempt, outcome)
-    if (outcome.move === 'advance' || outcome.move === 'retry') claimer.wake()
+  /** How long the running handlers may still take according to their timeouts; 0 if none is running. */
+  allowedMs(): number {
+    return this.#attemptPool.allowedMs()
   }
 
-  /** Finds out which attempts are no longer ours: cancelled, or taken by the reaper. */
-  async function watch(): Promise<number> {
-    const mine = hands.held()
-    if (mine.length > 0)
-      hands.abortLost(
-        await store.run(lostAttempts, { ids: mine.map(({ id }) => id), attempts: mine.map(({ attempt }) => attempt) }),
-      )
-    return config.heartbeatMs
+  async start(): Promise<void> {
+    if (this.#ticker) return
+    this.#ticker = setInterval(() => this.#tick(), tickMs)
+    const { store, config, jobs } = this.#options
+    await registerJobs(store, config, jobs)
+    if (this.#stopping) throw new HoldfastError('not_running', 'The worker was stopped while it was starting.')
+    await this.#session.start()
+    await Promise.all([
+      this.#isDeaf ? undefined : this.#bus.start(),
+      this.#reports.start(),
+      this.#lostAttempts.start(),
+      this.#claimer.start(),
+    ])
   }
 
-  function tick(): void {
-    hands.tick()
-    const unresponsive = hands.unresponsive.size
-    writeVitals(vitals, { isClaiming: !stopping, busy: hands.running, unresponsive })
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop(this.#options.config.drainMs)
+    return this.#stopping
   }
 
-  async function start(): Promise<void> {
-    if (ticker) return
-    ticker = setInterval(tick, tickMs)
-    await register(store, config, options.jobs)
-    if (stopping) throw new HoldfastError('not_running', 'The worker was stopped while it started.')
-    await session.start()
-    await Promise.all([isDeaf ? undefined : bus.start(), reports.start(), watcher.start(), claimer.start()])
+  /** Stops without letting handlers finish: for a worker that has lost its session for good. */
+  halt(): Promise<void> {
+    this.#stopping ??= this.#stop(0)
+    return this.#stopping
   }
 
-  /** Claims no more, lets handlers finish within their grace, gives back the rest, and only then lets go of the lease. */
-  async function stop(drainMs: number): Promise<void> {
-    await Promise.all([claimer.stop(), bus.stop()])
-    hands.releaseWaiting()
-    await within(drainMs, hands.empty())
-    hands.abortAll('shutdown')
-    await within(Math.min(1_000, config.drainMs), hands.empty())
-    hands.giveUp()
+  /** Stops claiming, lets handlers finish, releases the remaining jobs, and only then gives up the lease. */
+  async #stop(drainMs: number): Promise<void> {
+    await Promise.all([this.#claimer.stop(), this.#bus.stop()])
+    await this.#drain(drainMs)
+    await this.#settleAll()
+    await this.#lostAttempts.stop()
+    await this.#session.stop()
+    clearInterval(this.#ticker)
+    this.#ticker = undefined
+  }
+
+  async #drain(drainMs: number): Promise<void> {
+    const pool = this.#attemptPool
+    pool.releaseWaiting()
+    await within(drainMs, pool.drained())
+    pool.abortAll('shutdown')
+    await within(Math.min(1_000, this.#options.config.drainMs), pool.drained())
+    pool.releaseRunning()
+  }
+
+  async #settleAll(): Promise<void> {
     // an outcome waits for its attempt's reports, so the settler is idle only after those
-    await reports.stop()
-    // a database that does not come back would hold us for ever; the reaper will take what we could not give
-    if (!(await within(config.leaseMs, settler.idle()))) givenUp.abort()
-    await settler.idle()
-    await watcher.stop()
-    await session.stop()
-    clearInterval(ticker)
-    ticker = undefined
+    await this.#reports.stop()
+    // don't wait forever for a database that doesn't come back; the reaper revives what is left
+    if (!(await within(this.#options.config.leaseMs, this.#settler.idle()))) this.#givenUp.abort()
+    await this.#settler.idle()
   }
 
-  let stopping: Promise<void> | undefined
-  return {
-    start,
-    stop: () => {
-      stopping ??= stop(config.drainMs)
-      return stopping
-    },
-    halt: () => {
-      stopping ??= stop(0)
-      return stopping
-    },
-    sessionId: session.id,
-    isHeld: session.isHeld,
-    running: () => hands.running,
-    quiet: () => ({ claims: claimer.quietMs(), watches: watcher.quietMs(), heartbeat: session.quietMs() }),
-    allowedMs: () => {
-      const nowMs = performance.now()
-      const left = hands.runningFor(0).map(({ startedAtMs, allowance }) => startedAtMs + allowance.timeoutMs - nowMs)
-      return left.length === 0 ? 0 : Math.max(0, ...left) + config.timeoutGraceMs
-    },
+  #tick(): void {
+    this.#attemptPool.tick()
+    writeVitals(this.#vitals, {
+      isClaiming: !this.#stopping,
+      busy: this.#attemptPool.running,
+      unresponsive: this.#unresponsive.size,
+    })
   }
-}
 
-async function register(store: Store, config: Config, jobs: readonly AnyJob[]): Promise<void> {
-  await store.run(registerKinds, {
-    tenant: '',
-    names: jobs.map((job) => job.kind),
-    queues: jobs.map((job) => job.queue),
-    priorities: jobs.map((job) => job.priority),
-    crashBudgets: jobs.map((job) => job.crashBudget ?? config.crashBudget),
-    stages: jobs.map((job) => JSON.stringify(job.stages.map(({ name, optional = false }) => ({ name, optional })))),
-  })
+  #makeSession(lanes: Lane[]): Session {
+    return new Session({
+      ...this.#options,
+      lanes,
+      vitals: this.#vitals,
+      handover: this.#handover,
+      onDoubt: () => this.#onDoubt(),
+      onRefused: () => this.#lostAttempts.refusedUnrecorded(this.#attemptPool.held(), 'heartbeat'),
+      onHeld: () => this.#onHeld(),
+      onThreadStarted: () => this.#onThreadStarted(),
+      onPooled: () => this.#onPooled(),
+    })
+  }
+
+  #makeAttemptPool(prefetchSize: PrefetchSize): AttemptPool {
+    const { jobs, observer } = this.#options
+    return new AttemptPool({
+      ...this.#options,
+      jobs: new Map(jobs.map((job) => [job.kind, job])),
+      session: this.#session,
+      settler: this.#settler,
+      reports: this.#reports,
+      prefetchSize,
+      taker: this.#taker,
+      unresponsive: this.#unresponsive,
+      onSettled: (attempt, outcome) => this.#onSettled(attempt, outcome),
+      onRoom: () => this.#claimer.roomFreed(),
+      onError: observer.onError,
+    })
+  }
+
+  #listen(): Bus {
+    return listen({
+      url: this.#options.url,
+      channels: ['holdfast_wake', 'holdfast_abort'],
+      onNews: (channel, payload) => this.#onNotified(channel, payload),
+      onGap: () => this.#claimer.wake(),
+      onError: this.#options.observer.onError,
+    })
+  }
+
+  #onDoubt(): void {
+    this.#options.observer.doubted()
+    this.#attemptPool.abortAll('lease_lost')
+    this.#attemptPool.releaseWaiting()
+  }
+
+  #onHeld(): void {
+    this.#attemptPool.releaseForeign()
+    this.#claimer.leaseHeld()
+  }
+
+  #onThreadStarted(): void {
+    this.#taker.forgetClaim()
+    this.#attemptPool.announceWaiting()
+    this.#unresponsive.announce()
+  }
+
+  #onPooled(): void {
+    // a listener behind a pooler hears nothing, but while it counts as connected, the claimer polls less often
+    this.#isDeaf = true
+    this.#options.observer.pooled()
+    void this.#bus.stop()
+  }
+
+  #onNotified(channel: Channel, payload: string): void {
+    if (channel === 'holdfast_wake') this.#claimer.wake()
+    else if (payload === String(this.#session.id())) this.#lostAttempts.wake()
+  }
+
+  #onSettled(attempt: Attempt, outcome: Outcome): void {
+    this.#options.observer.settled(attempt, outcome)
+    if (outcome.move === 'advance' || outcome.move === 'retry') this.#claimer.wake()
+  }
+
+  #onTooManyUnresponsive(error: HoldfastError): void {
+    if (!this.#stopping) this.#options.observer.wornOut(error)
+  }
 }

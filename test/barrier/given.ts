@@ -1,26 +1,27 @@
 import { uuidv7 } from 'uuidv7'
-import { addItems, type BarrierRow, type ItemBatch, openBarrier } from '#holdfast/barrier/barrier.sql'
-import type { Fence, JobId } from '#holdfast/job/id'
+import { addItems, type BarrierRow, type ItemBatch, openBarrier } from '#holdfast/fan-out/fan-out.sql'
+import type { HeldFence } from '#holdfast/job/id'
+import type { Runner, Store } from '#holdfast/postgres/store'
 import { fanOutJobs } from '#holdfast/settle/fan-out.sql'
 import { failJobs, finishJobs } from '#holdfast/settle/settle.sql'
-import type { Runner, Store } from '#holdfast/store/store'
+import { heldFenceOf } from '#holdfast/worker/attempt'
 import type { Given, How, Running } from '../given.ts'
 
-/** A fan-out by the statements that a worker uses, without a worker. */
+/** A fan-out, created with the statements that a worker uses. */
 export interface FanOut {
   readonly parent: Running
   readonly barrier: BarrierRow
   readonly items: string[]
 }
 
-/** What a fan-out may differ in. */
+/** Options of a fan-out. */
 export interface FanOutHow extends How {
   items?: number
   tolerate?: { count?: number; share?: number }
   expiresMs?: number
 }
 
-/** A parent that has added its items and has not sealed yet. */
+/** A parent that has added its items and has not sealed its barrier yet. */
 export async function producing(parts: { given: Given; store: Store }, how: FanOutHow = {}): Promise<FanOut> {
   const { items: count = 2, tolerate = {}, expiresMs = null, ...job } = how
   const parent = await parts.given.running(job)
@@ -39,7 +40,7 @@ export async function waiting(parts: { given: Given; store: Store }, how: FanOut
 /** Opens the barrier of a running attempt. */
 export async function openFor(
   store: Runner,
-  fence: Fence,
+  fence: HeldFence,
   how: { tolerate?: { count?: number; share?: number }; expiresMs?: number | null } = {},
 ): Promise<BarrierRow> {
   const { count = null, share = null } = how.tolerate ?? {}
@@ -54,7 +55,7 @@ export async function openFor(
   return barrier
 }
 
-/** Adds so many items, as `each` of the parent's own stage. */
+/** Adds items that run the `each` of the parent's own stage. */
 export async function add(
   store: Runner,
   of: { parent: Running; barrier: BarrierRow },
@@ -84,29 +85,28 @@ export function batchOf({ parent, barrier }: { parent: Running; barrier: Barrier
   }
 }
 
-/** Seals the barrier and lets its parent wait. */
+/** Seals the barrier, so that its parent waits. */
 export function seal(store: Runner, { parent }: Pick<FanOut, 'parent'>) {
-  return store.run(fanOutJobs, { fences: [parent], sessionId: parent.sessionId, errors: [null] })
+  return store.run(fanOutJobs, { fences: [parent], errors: [null] })
 }
 
-/** Claims all items that wait, by one session. */
+/** Claims all queued items in one session. */
 export async function claimItems({ given }: { given: Given }, { parent }: FanOut): Promise<Running[]> {
   const sessionId = await given.session()
   const rows = await given.claim({ sessionId, queue: parent.queue, most: 10_000 })
-  return rows.map(({ id, attempt }) => ({ id: id as JobId, attempt, sessionId, queue: parent.queue }))
+  return rows.map((row) => ({ ...heldFenceOf(row), queue: parent.queue }))
 }
 
-/** Ends items well, in one statement. */
+/** Finishes items, in one statement. */
 export function finish(store: Runner, items: Running[]) {
   return store.run(finishJobs, {
     fences: items,
-    sessionId: items[0]?.sessionId ?? 0,
     outputs: items.map(() => '"done"'),
     stageNames: items.map(() => 'one'),
   })
 }
 
-/** Ends items badly, in one statement. */
+/** Fails items, in one statement. */
 export function fail(store: Runner, items: Running[]) {
   const error = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
   return store.run(failJobs, { fences: items, sessionId: items[0]?.sessionId ?? 0, errors: items.map(() => error) })

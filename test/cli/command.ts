@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import { removeEmbedded } from '#holdfast/store/embedded/embedded'
-import { birthOf } from '#holdfast/store/embedded/process-table'
+import { removeEmbedded } from '#holdfast/embedded/embedded'
+import { birthOf } from '#holdfast/embedded/process-table'
 import { until } from '../until.ts'
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))

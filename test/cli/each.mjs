@@ -1,5 +1,5 @@
-// Runs many command lines in one process, one after the other, and tells what each of them said: a start of Node for each of dozens
-// of wrong ones would take most of a minute.
+// Runs many command lines in one process, one after the other, and prints the output of each: starting Node for each of them would take
+// most of a minute.
 import { runCommand } from '../../dist/cli/program.js'
 
 const answers = []

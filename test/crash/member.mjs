@@ -1,32 +1,31 @@
-// A program that works or reaps, for tests that kill, freeze and wake it. It writes one JSON line per thing that happens
-// and takes one JSON line per order. Its settings come by environment, as those of any process do.
+// A process that works, reaps, reads or delivers, for tests that freeze, kill and stop it. It reports everything that happens as a message,
+// and takes orders as messages. Its settings come from the environment.
 import { existsSync } from 'node:fs'
-import { createInterface } from 'node:readline'
 import { connect, defineJob } from 'holdfast'
 
 const { role, kinds, read } = JSON.parse(process.argv[2])
-const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
-const told = ({ job, attempt, stage }) => ({ id: job.id, attempt, stage })
+const tell = (line) => process.connected && process.send(line)
+const factsOf = ({ job, attempt, stage }) => ({ id: job.id, attempt, stage })
 
-// what the test has let go, by the input's `name`
-const opened = new Map()
+// handlers wait at gates, by the `name` of their input, until the test opens them
+const gates = new Map()
 function gateOf(name) {
-  if (!opened.has(name)) {
+  if (!gates.has(name)) {
     let open
     const promise = new Promise((resolve) => {
       open = resolve
     })
-    opened.set(name, { promise, open })
+    gates.set(name, { promise, open })
   }
-  return opened.get(name)
+  return gates.get(name)
 }
 
-/** Waits until the test lets it go, or until its signal fires. */
+/** Waits until the test opens its gate, or until it is aborted. */
 async function hold(ctx) {
-  tell({ started: told(ctx) })
+  tell({ started: factsOf(ctx) })
   const aborted = new Promise((_, reject) => {
     ctx.signal.addEventListener('abort', () => {
-      tell({ aborted: { ...told(ctx), reason: ctx.signal.reason.reason } })
+      tell({ aborted: { ...factsOf(ctx), reason: ctx.signal.reason.reason } })
       reject(ctx.signal.reason)
     })
   })
@@ -34,59 +33,68 @@ async function hold(ctx) {
   return { by: process.pid, attempt: ctx.attempt, outputs: ctx.outputs ?? null }
 }
 
-/** Takes no notice of its signal, and later writes whatever a handler can write. */
+/** Ignores that it was aborted, and later writes everything that a handler can write. */
 async function stubborn(ctx) {
-  tell({ started: told(ctx) })
+  tell({ started: factsOf(ctx) })
   await Promise.race([
     gateOf(ctx.input?.name ?? 'all').promise,
     new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)),
   ])
   if (ctx.signal.aborted) {
-    tell({ aborted: { ...told(ctx), reason: ctx.signal.reason.reason } })
+    tell({ aborted: { ...factsOf(ctx), reason: ctx.signal.reason.reason } })
     await gateOf('late').promise
   }
   ctx.progress(7, 10)
-  ctx.log('a line by whoever runs this')
+  ctx.log('a late line')
   return { by: process.pid }
 }
 
-/** Blocks the whole process until a file appears. */
+/** Blocks the event loop for so many milliseconds. If negative, it waits for the test instead. */
+function blockFor(ctx) {
+  tell({ started: factsOf(ctx) })
+  if (ctx.input < 0) return gateOf('all').promise
+  const untilMs = performance.now() + ctx.input
+  while (performance.now() < untilMs);
+  return { by: process.pid }
+}
+
+/** Blocks the event loop until a file appears. */
 function block(ctx) {
-  tell({ started: told(ctx) })
+  tell({ started: factsOf(ctx) })
   const cell = new Int32Array(new SharedArrayBuffer(4))
   while (!existsSync(ctx.input.file)) Atomics.wait(cell, 0, 0, 20)
   return { by: process.pid }
 }
 
 async function flaky(ctx) {
-  tell({ started: told(ctx) })
+  tell({ started: factsOf(ctx) })
   if (ctx.attempt === 1) throw new Error('It broke.')
   return { by: process.pid }
 }
 
-/** Ends its process as the harshest of crashes does, once the test lets it. */
+/** Kills its process once the test opens the gate. */
 async function killer(ctx) {
-  tell({ started: told(ctx) })
+  tell({ started: factsOf(ctx) })
   await gateOf('kill').promise
   process.kill(process.pid, 'SIGKILL')
   await new Promise(() => {})
 }
 
-/** Ends its process after a moment, each time. */
+/** Kills its process after a moment, at every attempt. */
 async function poison(ctx) {
   await new Promise((resolve) => setTimeout(resolve, ctx.input.afterMs))
   process.kill(process.pid, 'SIGKILL')
   await new Promise(() => {})
 }
 
-/** Takes its time, and harms nobody. */
+/** Takes its time, and succeeds. */
 async function steady(ctx) {
   await new Promise((resolve) => setTimeout(resolve, ctx.input.takesMs))
 }
 
-/** Gives the items one by one, and waits for the test before the one that the input names. */
+/** Yields the items one by one, and waits for the test before the one that the input names. */
 async function* produce(ctx) {
-  tell({ started: told(ctx) })
+  tell({ started: factsOf(ctx) })
   for (let item = 0; item < ctx.input.items; item++) {
     if (item === ctx.input.pauseAt) {
       tell({ paused: item })
@@ -97,7 +105,7 @@ async function* produce(ctx) {
 }
 
 async function part(ctx, item) {
-  tell({ part: { item, ...told(ctx) } })
+  tell({ part: { item, ...factsOf(ctx) } })
   await gateOf('parts').promise
   if (item === 0 && ctx.attempt === 1) await gateOf('first').promise
   return item
@@ -120,6 +128,7 @@ const all = {
   }),
   stubborn: defineJob('stubborn', { timeoutMs: hour, run: stubborn }),
   block: defineJob('block', { timeoutMs: 200, run: block }),
+  blocking: defineJob('blocking', { run: blockFor }),
   flaky: defineJob('flaky', { retries: 1, backoff: { baseMs: 1_500, factor: 1 }, run: flaky }),
   fan: defineJob('fan', { crashBudget: 20, stages: [fanning] }),
   killer: defineJob('killer', { timeoutMs: hour, run: killer }),
@@ -134,7 +143,7 @@ const all = {
   }),
 }
 
-/** Handles an event as its tenant says: the test waits for it, or it breaks, or it takes its process down. */
+/** Handles an event depending on its tenant: waits for the test, fails, or kills its process. */
 async function handle(event) {
   tell({ event: { seq: event.seq, type: event.type, job: event.jobId } })
   if (event.tenant === 'slow') await gateOf('event').promise
@@ -160,18 +169,23 @@ if (role === 'work') running = await hf.work()
 if (role === 'reap') running = await hf.reap()
 if (role === 'read') await hf.events.subscribe(read.group, read.options ?? {}, handle)
 if (role === 'deliver') running = await hf.deliver()
-tell({ ready: { session: running?.sessionId?.() ?? null } })
+void running?.ended?.then((error) => error && tell({ failed: error.code, message: error.message }))
 
-async function obey({ open, submit, stop, ask }) {
+async function carryOut({ open, submit, stop: isStop, ask }) {
   if (open) gateOf(open).open()
   if (ask === 'metrics') tell({ metrics: await hf.metrics() })
   if (ask === 'term') tell({ term: running.term() })
   if (submit) tell({ submitted: (await hf.submit(all[submit.kind], submit.input)).id })
-  if (stop) {
-    tell({ stopping: true })
-    await hf.close()
-    tell({ stopped: true })
-    process.exit(0)
-  }
+  if (isStop) await stop()
 }
-createInterface({ input: process.stdin }).on('line', (line) => void obey(JSON.parse(line)))
+
+async function stop() {
+  tell({ stopping: true })
+  await hf.close()
+  process.exit(0)
+}
+
+process.on('message', (order) => void carryOut(order))
+process.on('SIGTERM', stop)
+process.on('disconnect', () => process.exit())
+tell({ ready: { session: running?.sessionId?.() ?? null } })

@@ -1,37 +1,12 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { defineJob, type SubscribeOptions } from 'holdfast'
 import { onTestFinished } from 'vitest'
 import { envNameOf, type SettingName, settingNames } from '#holdfast/config/settings'
+import { ControlledProcess } from '#holdfast/prove/controlled-process'
 import { until } from '../until.ts'
 
-/** A line that a member told. */
+/** Something that a member reported. */
 export type Line = Record<string, unknown>
-
-/** A real process that works, reaps or delivers; see member.mjs. */
-export interface Member {
-  readonly pid: number
-  /** Its session, if it works. */
-  readonly session: number
-  readonly lines: Line[]
-  /** Waits for the first line that the test is after, whenever it was told. */
-  heard(what: string, is: (line: Line) => boolean, withinMs?: number): Promise<Line>
-  /** The places in the log of the events whose handler it has started, in order. */
-  events(): number[]
-  /** The ids whose handlers it has started, with their attempts. */
-  started(): { id: string; attempt: number; stage: string }[]
-  order(order: Record<string, unknown>): void
-  /** Its metrics, in the text format of Prometheus. */
-  metrics(): Promise<string>
-  /** Resolves when it is gone, however it went. */
-  readonly ended: Promise<unknown>
-  /** Sends a signal; a deadly one is waited for. */
-  kill(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): Promise<void>
-  /** Asks it to stop in good order, and waits until it is gone. */
-  stop(): Promise<void>
-}
 
 /** How to start a member. */
 export interface MemberOptions {
@@ -41,9 +16,82 @@ export interface MemberOptions {
   read?: { group: string; options?: SubscribeOptions }
   kinds?: string[]
   supervisor?: string
-  /** Whether its clock is six minutes ahead: receivers allow for five. */
+  /** Whether its clock is six minutes ahead. Receivers of webhooks tolerate five. */
   isAhead?: boolean
   settings?: Partial<Record<SettingName, string | number | boolean>>
+  env?: Record<string, string>
+}
+
+const program = fileURLToPath(new URL('member.mjs', import.meta.url))
+/** Starting a process takes long on a busy machine. */
+const patienceMs = 60_000
+const clockAhead = new URL('clock-ahead.mjs', import.meta.url).href
+
+/** A real process that works, reaps, reads or delivers; see member.mjs. */
+export class Member extends ControlledProcess<Line> {
+  readonly lines: Line[] = []
+
+  constructor(options: MemberOptions) {
+    const { role = 'work', kinds, read, isAhead } = options
+    super(program, {
+      args: [JSON.stringify({ role, kinds, read })],
+      execArgv: isAhead ? ['--import', clockAhead] : [],
+      env: environmentOf(options),
+      stderr: 'inherit',
+    })
+    this.onMessage = (line) => this.lines.push(line)
+  }
+
+  /** The session that it started with, if it works. */
+  get session(): number {
+    const [ready] = this.lines.flatMap((line) => (line.ready ? [line.ready as { session: number }] : []))
+    return (ready as { session: number }).session
+  }
+
+  /** Waits for the first line that matches, even if it was reported before. */
+  heard(what: string, is: (line: Line) => boolean, withinMs?: number): Promise<Line> {
+    return until(
+      () => this.lines.find(is),
+      () => `${what} (last line: ${JSON.stringify(this.lines.at(-1))})`,
+      withinMs,
+    )
+  }
+
+  /** Waits until it runs the job, at this attempt or a later one. */
+  async runs(id: string, attempt = 1): Promise<void> {
+    const isIt = () => this.started().some((run) => run.id === id && run.attempt >= attempt)
+    await until(isIt, `attempt ${attempt} of job ${id} runs`, patienceMs)
+  }
+
+  /** The attempts whose handlers it has started, in order. */
+  started(): { id: string; attempt: number; stage: string }[] {
+    return this.lines.flatMap(({ started }) =>
+      started ? [started as { id: string; attempt: number; stage: string }] : [],
+    )
+  }
+
+  /** The sequence numbers of the events whose handler it has started, in order. */
+  events(): number[] {
+    return this.lines.flatMap(({ event }) => (event ? [(event as { seq: number }).seq] : []))
+  }
+
+  order(order: Record<string, unknown>): void {
+    this.send(order)
+  }
+
+  /** Its metrics, in the text format of Prometheus. */
+  async metrics(): Promise<string> {
+    const answers = () => this.lines.filter(({ metrics }) => metrics)
+    const before = answers().length
+    this.order({ ask: 'metrics' })
+    return String((await until(() => answers()[before], 'the metrics')).metrics)
+  }
+
+  /** Stops it cleanly, and waits until it has ended. */
+  async stop(): Promise<void> {
+    this.order({ stop: true })
+    await this.exited
+  }
 }
 
 /** Settings under which a recovery takes moments instead of seconds. */
@@ -66,12 +114,13 @@ export const swift = {
 } as const
 
 const nothing = () => {}
-/** The kinds that members know, for whoever submits. Their handlers are in member.mjs. */
+/** The kinds of the members, for tests that submit. Their handlers are in member.mjs. */
 export const memberKinds = {
   hold: defineJob('hold', { run: nothing }),
   staged: defineJob('staged', { run: nothing }),
   stubborn: defineJob('stubborn', { run: nothing }),
   block: defineJob('block', { run: nothing }),
+  blocking: defineJob('blocking', { run: nothing }),
   flaky: defineJob('flaky', { run: nothing }),
   fan: defineJob('fan', { crashBudget: 20, run: nothing }),
   killer: defineJob('killer', { run: nothing }),
@@ -80,63 +129,25 @@ export const memberKinds = {
   refined: defineJob('refined', { crashBudget: 1, run: nothing }),
 }
 
-/** Starts a member and waits until it works. It dies with the test. */
+/** Starts a member and waits until it is ready. It ends with the test. */
 export async function startMember(options: MemberOptions): Promise<Member> {
-  const { role = 'work', kinds, read } = options
-  const script = fileURLToPath(new URL('member.mjs', import.meta.url))
-  const ahead = options.isAhead ? ['--import', new URL('ahead.mjs', import.meta.url).href] : []
-  const child = spawn(process.execPath, [...ahead, script, JSON.stringify({ role, kinds, read })], {
-    env: environment(options),
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  const lines: Line[] = []
-  createInterface({ input: child.stdout }).on('line', (line) => lines.push(JSON.parse(line)))
-  child.stdin.on('error', () => {}) // an order to a process that has just died
-  const exited = once(child, 'exit')
-  const isGone = () => child.exitCode !== null || child.signalCode !== null
-  let asked = 0
-  const member = {
-    pid: child.pid as number,
-    lines,
-    ended: exited,
-    heard: (what: string, is: (line: Line) => boolean, withinMs?: number) =>
-      until(() => lines.find(is), `${what} (told: ${JSON.stringify(lines.at(-1))})`, withinMs),
-    started: () =>
-      lines.flatMap((line) => (line.started ? [line.started as { id: string; attempt: number; stage: string }] : [])),
-    events: () => lines.flatMap((line) => (line.event ? [(line.event as { seq: number }).seq] : [])),
-    order: (order: Record<string, unknown>) => void child.stdin.write(`${JSON.stringify(order)}\n`),
-    async metrics() {
-      asked += 1
-      member.order({ ask: 'metrics' })
-      const answers = () => lines.filter((line) => line.metrics)
-      return String((await until(() => answers().length >= asked && answers().at(-1), 'the metrics'))?.metrics)
-    },
-    async kill(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM') {
-      if (isGone()) return
-      child.kill(signal)
-      if (signal === 'SIGKILL') await exited
-    },
-    async stop() {
-      member.order({ stop: true })
-      await exited
-    },
-  }
+  const member = new Member(options)
   onTestFinished(() => member.kill('SIGKILL'))
-  const ready = await Promise.race([
-    member.heard('the member is ready', (line) => line.ready !== undefined, 20_000),
-    exited.then(() => Promise.reject(new Error('The member ended before it was ready.'))),
+  await Promise.race([
+    member.heard('the member is ready', (line) => line.ready !== undefined, patienceMs),
+    member.exited.then(() => Promise.reject(new Error('The member ended before it was ready.'))),
   ])
-  return { ...member, session: (ready.ready as { session: number }).session }
+  return member
 }
 
-function environment({ url, supervisor, settings = {} }: MemberOptions): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('HOLDFAST_'))
+function environmentOf({ url, supervisor, settings = {}, env }: MemberOptions): NodeJS.ProcessEnv {
   const given = settingNames.flatMap((name) =>
     settings[name] === undefined ? [] : [[envNameOf(name), String(settings[name])]],
   )
   return {
-    ...Object.fromEntries([...inherited, ...given]),
+    ...Object.fromEntries(given),
     HOLDFAST_URL: url,
     ...(supervisor && { MEMBER_SUPERVISOR: supervisor }),
+    ...env,
   }
 }

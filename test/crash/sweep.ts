@@ -1,29 +1,30 @@
-import { type Duty, type DutyReport, duties } from '#holdfast/reaper/duties'
-import { type ReaperNews, runSweep, type Sweep } from '#holdfast/reaper/reaper'
-import type { Runner } from '#holdfast/store/store'
+import type { Runner } from '#holdfast/postgres/store'
+import { duties } from '#holdfast/reaper/duties'
+import type { Duty, DutyReport } from '#holdfast/reaper/duty'
+import { type ReaperObserver, runSweep, type Sweep } from '#holdfast/reaper/reaper'
 
-/** All that one sweep did and told. */
+/** What one sweep did and reported. */
 export interface Swept
   extends Pick<DutyReport, 'revived' | 'quarantined' | 'ended' | 'failed' | 'stranded' | 'healed'> {
   sweep: Sweep
-  troubles: { duty: string | undefined; message: string }[]
+  problems: { duty: string | undefined; message: string }[]
 }
 
-/** Runs one sweep with these duties, by default all of them. */
+/** Runs one sweep with these duties; by default, all of them. */
 export async function sweepOf(store: Runner, due: readonly Duty[] = duties): Promise<Swept> {
   const reports: DutyReport[] = []
-  const troubles: Swept['troubles'] = []
-  const news: ReaperNews = {
+  const problems: Swept['problems'] = []
+  const observer: ReaperObserver = {
     elected() {},
     deposed() {},
     swept() {},
     done: (_duty, report) => void reports.push(report),
-    trouble: (error, duty) => void troubles.push({ duty, message: String(error) }),
+    onError: (error, duty) => void problems.push({ duty, message: String(error) }),
   }
-  const sweep = await runSweep(store, due, news, () => true)
+  const sweep = await runSweep(store, due, observer, () => true)
   return {
     sweep,
-    troubles,
+    problems,
     revived: reports.flatMap(({ revived }) => revived),
     quarantined: reports.flatMap(({ quarantined }) => quarantined),
     ended: reports.flatMap(({ ended }) => ended),

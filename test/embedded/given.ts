@@ -9,24 +9,24 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterAll, onTestFinished } from 'vitest'
-import { removeEmbedded } from '#holdfast/store/embedded/embedded'
-import { tagOf } from '#holdfast/store/embedded/home'
-import { processes } from '#holdfast/store/embedded/process-table'
+import { removeEmbedded } from '#holdfast/embedded/embedded'
+import { tagOf } from '#holdfast/embedded/home'
+import { processes } from '#holdfast/embedded/process-table'
 
 export const isRoot = process.getuid?.() === 0
 
-/** An ordinary account: nobody when we are root, else ourselves. */
+/** An ordinary account: `nobody` if we are root, otherwise our own. */
 export const user = isRoot ? accountOf('nobody') : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
 
-// Removed after the last test of a file and not between tests: for some seconds after many files were deleted, ext4 is
-// slow to make new ones.
+// Removed after the last test of a file and not between tests: for some seconds after many files were deleted, ext4 is slow to create
+// new ones.
 const folders: string[] = []
 afterAll(async () => {
   for (const folder of folders.reverse()) await removeEmbedded(folder).catch(() => {})
   for (const folder of folders) await rm(folder, { recursive: true, force: true })
 })
 
-/** An empty folder that everyone may enter. It is removed in the end, together with data that lies elsewhere. */
+/** Creates an empty folder that everyone may enter. It is removed in the end, together with its data elsewhere. */
 export async function newFolder(
   options: { owner?: { uid: number; gid: number }; mode?: number } = {},
 ): Promise<string> {
@@ -37,14 +37,14 @@ export async function newFolder(
   return folder
 }
 
-/** A folder that only root may come near, with the same care. */
+/** The same, for a folder that only root can reach. */
 export async function newFolderOutOfReach(): Promise<string> {
   const folder = join(await newFolder({ mode: 0o700 }), 'data')
   folders.push(folder)
   return folder
 }
 
-/** Makes the test stop what it started, even when it fails. */
+/** Stops something at the end of the test, even if it fails. */
 export function stopLater<T extends { stop(): Promise<void> }>(thing: T): T {
   onTestFinished(() => thing.stop())
   return thing
@@ -61,7 +61,7 @@ export async function query(url: string, sql: string): Promise<Record<string, un
   }
 }
 
-/** Waits until the answer is neither false nor undefined nor an error, and gives it. */
+/** Asks repeatedly until the answer is truthy and no error is thrown, and returns it. */
 export async function eventually<T>(
   ask: () => T | Promise<T>,
   what: string,
@@ -81,7 +81,7 @@ export async function eventually<T>(
   throw new Error(`${what}: not within ${withinMs} ms.`, { cause: last })
 }
 
-/** The living processes that belong to the data in a folder. */
+/** The live processes that belong to the data in a folder. */
 export async function processesOf(home: string): Promise<{ pid: number; command: string }[]> {
   const tag = await tagOf(home)
   return processes().filter(({ command }) => command.includes(tag))
@@ -91,7 +91,7 @@ export async function nothingRunsIn(home: string): Promise<void> {
   await eventually(async () => (await processesOf(home)).length === 0, `nothing runs in ${home}`)
 }
 
-/** The pids that the supervisor notes in its folder. */
+/** The pids in the folder's record. */
 export async function pidsOf(home: string): Promise<{ postgres: number; keeper: number; port: number }> {
   return JSON.parse(await readFile(join(home, 'embedded.json'), 'utf8'))
 }
@@ -100,13 +100,13 @@ export interface Owner {
   pid: number
   child: ChildProcess
   lines: Record<string, unknown>[]
-  /** What became of the start. */
+  /** How its start went. */
   outcome: Promise<{ ready?: { url: string; dir: string }; failed?: { code: string; message: string } }>
   exited: Promise<unknown>
   kill(signal: NodeJS.Signals): Promise<void>
 }
 
-/** Starts a program that owns an embedded Postgres; see owner.mjs. */
+/** Starts a process that owns an embedded Postgres; see owner.mjs. */
 export function spawnOwner(
   dir: string,
   options: { manner?: string; as?: { uid: number; gid: number }; project?: string; wrap?: string[] } = {},

@@ -1,5 +1,5 @@
-// A program that owns an embedded Postgres, for tests that kill it. It writes one JSON line per thing that happens.
-import { startEmbedded } from '#holdfast/store/embedded/embedded'
+// A process that owns an embedded Postgres, for tests that kill it. It writes everything that happens as a line of JSON.
+import { startEmbedded } from '#holdfast/embedded/embedded'
 
 const [dir, manner] = process.argv.slice(2)
 const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)

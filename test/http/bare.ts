@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { type GivenSettings, readConfig } from '#holdfast/config/config'
 import { makeLog } from '#holdfast/engine/log'
-import { notYet } from '#holdfast/http/door'
+import { notYet } from '#holdfast/http/gateway'
 import { type HttpServer, makeHttpServer } from '#holdfast/http/server'
 
 /** A server without a database. */

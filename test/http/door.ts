@@ -1,8 +1,8 @@
 import type { Holdfast } from 'holdfast'
 import { type Client, createClient } from 'holdfast/client'
 import type { HttpOptions } from 'holdfast/http'
-import type { Scope } from '#holdfast/engine/keys'
 import { type HttpServer, makeHttpServer } from '#holdfast/http/server'
+import type { Scope } from '#holdfast/keys/keys'
 import { test as base } from '../fixtures.ts'
 
 export { expect, gate, until } from '../fixtures.ts'

@@ -114,7 +114,7 @@ export function requestsTo(document: ApiDocument, { method, path, one }: Spot, p
 
 const ownersOfIds = { jobs: 'job', webhooks: 'webhook', deliveries: 'delivery', keys: 'apiKey', sessions: 'session' }
 
-/** What a parameter stands for: an id is that of what its path is about, and a place is one in its list. */
+/** What a parameter means: an id belongs to the resource of its path, and a cursor to its list. */
 function nameOf(path: string, { name, in: where }: Parameter): string {
   const [, , room = ''] = path.split('/')
   if (where === 'path' && name === 'id') return ownersOfIds[room as keyof typeof ownersOfIds] ?? name

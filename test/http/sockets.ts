@@ -6,7 +6,7 @@ export interface RawConnection {
   readonly socket: Socket
   /** The next whole answer, with its head and body as text; null if the connection ends before. */
   answer(): Promise<string | null>
-  /** Resolves when the connection is over, whoever ended it. */
+  /** Resolves when the connection is closed, by either side. */
   readonly over: Promise<void>
 }
 

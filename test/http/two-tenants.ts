@@ -10,7 +10,7 @@ import { receiver } from '../webhooks/receiver.ts'
 import type { Pool } from './values.ts'
 import { send } from './wire.ts'
 
-/** Stands in everything that belongs to tenant `theirs`, and may be seen by no other. */
+/** Part of everything that belongs to tenant `theirs`, and must not be visible to any other. */
 export const marker = 'MARK-OF-THEIRS'
 
 const echo = defineJob('echo', {
@@ -105,7 +105,7 @@ export async function twoTenants(): Promise<TwoTenants> {
     const { rows } = await db.query('select id from holdfast.delivery where tenant = $1', [tenant])
     one?.deliveries.push(...rows.map(({ id }) => id))
     const { rows: items } = await db.query(
-      `select id from holdfast.finished_job where tenant = $1 and not id = any($2::uuid[]) limit 3`,
+      `select id from holdfast.job_status where finished_at is not null and tenant = $1 and not id = any($2::uuid[]) limit 3`,
       [tenant, one?.jobs],
     )
     one?.jobs.push(...items.map(({ id }) => id))
@@ -139,7 +139,7 @@ export async function twoTenants(): Promise<TwoTenants> {
   }
 }
 
-const unsettled = `select 1 from holdfast.live_job where queue <> 'idle'
+const unsettled = `select 1 from holdfast.job_status where finished_at is null and queue <> 'idle'
   union all select 1 from holdfast.delivery where state = 'pending'
   union all select 1 where not exists (select from holdfast.delivery)
   union all select 1 where not exists (select from holdfast.parked_event)`
@@ -210,7 +210,7 @@ async function rowsOf(db: pg.Pool, tenant: string): Promise<string> {
     const by = columns.includes('tenant')
       ? 'tenant = $1'
       : columns.includes('job_id')
-        ? `job_id in (select id from holdfast.live_job where tenant = $1 union select id from holdfast.finished_job where tenant = $1)`
+        ? `job_id in (select id from holdfast.job_status where finished_at is null and tenant = $1 union select id from holdfast.job_status where finished_at is not null and tenant = $1)`
         : null
     if (by === null) continue
     const { rows } = await db.query(

@@ -188,7 +188,7 @@ export const oddTexts = [
   '0x10',
   'null',
   'true',
-  "'; drop table holdfast.live_job; --",
+  "'; drop table holdfast.job; --",
   '../../etc/passwd',
   '<script>alert(1)</script>',
   '2026-02-30T25:61:61Z',

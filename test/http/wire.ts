@@ -1,33 +1,33 @@
 import { createConnection } from 'node:net'
 
-/** A request as it goes over the wire, however odd. */
+/** A request as it is sent, valid or not. */
 export interface WireRequest {
   method: string
-  /** The path with its query, as it stands in the first line. */
+  /** The path with its query, as in the request line. */
   target: string
   headers: readonly (readonly [string, string])[]
   body?: Buffer | undefined
-  /** How the length of the body is told: by its length, in chunks, or wrongly, as by a client that dies. */
+  /** How the body is framed: with its length, in chunks, or cut short, as by a client that dies. */
   framing?: 'length' | 'chunked' | 'short'
 }
 
-/** What came back. */
+/** The response. */
 export interface WireAnswer {
   status: number
   headers: Record<string, string>
   body: string
-  /** Everything, head and body, as it came. */
+  /** Everything, head and body, as it was received. */
   text: string
 }
 
 interface Patience {
-  /** How long to wait for the end of the answer. What has come by then is answered; null if nothing has. */
+  /** How long to wait for the end of the response. What has arrived by then is returned; null if nothing has. */
   ms: number
-  /** Whether it may be as long as a stream is, which is then left after this time. */
+  /** How long to read a stream of events, which has no end. */
   streamMs: number
 }
 
-/** Sends a request byte by byte as told, which no HTTP client would do, and reads the answer. Null if none came. */
+/** Sends a request exactly as given, which no HTTP client would do, and reads the response. Null if none came. */
 export function send(
   port: number,
   request: WireRequest,
@@ -50,7 +50,7 @@ export function send(
       clearTimeout(late)
       late = setTimeout(end, streamMs)
     })
-    socket.on('error', () => {}) // a server may close while a body that it refused is still on its way
+    socket.on('error', () => {}) // a server may close while a body that it refused is still being sent
     socket.on('close', end)
     socket.on('connect', () => {
       socket.write(headOf(port, request))
@@ -85,7 +85,7 @@ function parse(all: Buffer, method: string): WireAnswer | null {
   if (split < 0) return null
   const [first = '', ...lines] = all.subarray(0, split).toString('latin1').split('\r\n')
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(first)?.[1])
-  // an interim answer, such as 100 Continue, is followed by the real one
+  // an interim response, such as 100 Continue, is followed by the real one
   if (status < 200) return parse(all.subarray(split + 4), method)
   const headers = Object.fromEntries(
     lines.map((line) => {

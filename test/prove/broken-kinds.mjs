@@ -1,8 +1,8 @@
-// The kinds of a proof, but one of them returns what another attempt returned: as if a zombie's write had been let in.
+// The kinds of a proof, except that one of them returns the token of another run, as if the write of a lost attempt had been accepted.
 import { proverKinds as soundKinds } from '../../dist/prove/kinds.js'
 
-export function proverKinds(tell) {
-  const kinds = soundKinds(tell)
+export function proverKinds(report) {
+  const kinds = soundKinds(report)
   const [stage] = kinds.patient.stages
   const run = async (ctx) => ({ ...(await stage.run(ctx)), token: 'of-another-run' })
   return { ...kinds, patient: { ...kinds.patient, stages: [{ ...stage, run }] } }

@@ -4,10 +4,10 @@ import { onTestFinished } from 'vitest'
 import { until } from '../until.ts'
 import { type Received, receiver } from './receiver.ts'
 
-/** Settings under which receivers on this machine may be reached. */
+/** Settings that allow receivers on this machine. */
 export const near = { webhookAllow: ['127.0.0.1/32'], webhookTimeoutMs: 5_000 } as const
 
-/** Answers what it is given. */
+/** Returns its input. */
 export const echo = defineJob('echo', { run: ({ input }) => input as unknown })
 /** Fails for good. */
 export const broken = defineJob('broken', {
@@ -24,7 +24,7 @@ export const staged = defineJob('staged', {
   ],
 })
 
-/** The body of a webhook, as far as tests look. */
+/** The parts of a webhook's body that tests read. */
 export interface Told {
   id: string
   type: string
@@ -40,10 +40,10 @@ export interface Told {
   }
 }
 
-/** Statuses to answer one after the other; the last one is for all that follow. */
+/** Responses, one after the other; the last one is repeated. */
 export type Answers = (number | { status: number; headers?: Record<string, string>; body?: string })[]
 
-/** A receiver that answers as told, and is gone with the test. */
+/** A receiver that answers as given, until the test ends. */
 export async function hook(answers: Answers = [200]) {
   let next = 0
   const server = await receiver((response) => {
@@ -55,7 +55,7 @@ export async function hook(answers: Answers = [200]) {
   return {
     ...server,
     told: () => server.received.map(bodyOf),
-    /** Waits until it has got that many. */
+    /** Waits until it has received that many. */
     got: (count: number) =>
       until(
         () => server.received.length >= count && server.received,
@@ -64,17 +64,17 @@ export async function hook(answers: Answers = [200]) {
   }
 }
 
-/** What was told. */
+/** The body of a webhook. */
 export function bodyOf(received: Received): Told {
   return JSON.parse(received.body)
 }
 
-/** Verified as a receiver does it. Throws if it is not genuine. */
+/** Verifies a signature as a receiver does. Throws if it is wrong. */
 export function verify(secret: string, received: Received | undefined): void {
   new Webhook(secret).verify(received?.body ?? '', received?.headers as Record<string, string>)
 }
 
-/** Waits until the deliveries are as many as said in that state, and gives them. */
+/** Waits until there are that many deliveries in a state, and returns them. */
 export function settled(hf: Holdfast, state: 'pending' | 'delivered' | 'dead', count = 1) {
   return until(async () => {
     const all = await hf.webhooks.deliveries({ state, limit: 1000 })

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { isIPv4 } from 'node:net'
 import { makeResolver, type NameResolver, type ResolverOptions } from '#holdfast/webhooks/resolver'
 
-/** A name server on this machine. It tells nobody of a name that it is to keep silent about. */
+/** A local name server. */
 export interface NameServer extends AsyncDisposable {
-  /** As a setting names it. */
+  /** Its address, as a setting. */
   address: string
-  /** Every name that it was asked for, once per question. */
+  /** The names that it was asked for, one per question. */
   asked: string[]
 }
 
@@ -37,7 +37,7 @@ export async function nameServer(known: Record<string, string>): Promise<NameSer
   }
 }
 
-/** A resolver that asks it alone. */
+/** A resolver that asks only this name server. */
 export function resolverAt({ address }: NameServer, options: Partial<ResolverOptions> = {}): NameResolver {
   return makeResolver({ servers: [address], lookupMs: 10_000, mostPerTenant: 16, ...options })
 }
@@ -52,7 +52,7 @@ function questionIn(query: Buffer): { name: string; type: number; end: number } 
   return { name: labels.join('.').toLowerCase(), type: query.readUInt16BE(at + 1), end: at + 5 }
 }
 
-/** With the address, without one, or that there is no such name. */
+/** Answers with the address, without one, or that the name does not exist. */
 function answerTo(question: Buffer, address: string | undefined, isKnown: boolean): Buffer {
   const head = Buffer.from(question)
   head.writeUInt16BE(isKnown ? 0x8180 : 0x8183, 2)

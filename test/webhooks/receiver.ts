@@ -4,11 +4,11 @@ import { createServer, type IncomingHttpHeaders, type RequestListener, type Serv
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net'
 
-/** A certificate for hooks.test and 127.0.0.1 that only those trust who are told to. */
+/** A self-signed certificate for hooks.test and 127.0.0.1. */
 export const certificate = readFileSync(new URL('./self-signed.cert.pem', import.meta.url), 'utf8')
 const key = readFileSync(new URL('./self-signed.key.pem', import.meta.url), 'utf8')
 
-/** What a receiver got. */
+/** A request that a receiver got. */
 export interface Received {
   method: string | undefined
   path: string | undefined
@@ -16,10 +16,10 @@ export interface Received {
   body: string
 }
 
-/** A server on this machine that keeps what it gets. */
+/** A local server that records its requests. */
 export interface Receiver extends AsyncDisposable {
   port: number
-  /** Where it is, without a slash at the end. */
+  /** Its URL, without a trailing slash. */
   url: string
   received: Received[]
   /** How many connections were ever made. */
@@ -30,7 +30,7 @@ export interface Receiver extends AsyncDisposable {
 
 type Reply = (response: ServerResponse, received: Received) => void
 
-/** A receiver that answers each request by the given function. */
+/** A receiver that answers each request with the given function. */
 export function receiver(reply: Reply, scheme: 'http' | 'https' = 'http'): Promise<Receiver> {
   const received: Received[] = []
   const listener: RequestListener = async (request, response) => {
@@ -45,7 +45,7 @@ export function receiver(reply: Reply, scheme: 'http' | 'https' = 'http'): Promi
   return listening(server, scheme, received)
 }
 
-/** A receiver that speaks for itself as soon as it has heard something. */
+/** A receiver that writes raw bytes as soon as it has received something. */
 export function rawReceiver(reply: (socket: Socket) => void): Promise<Receiver> {
   return listening(
     createTcpServer((socket) => {
@@ -57,8 +57,8 @@ export function rawReceiver(reply: (socket: Socket) => void): Promise<Receiver> 
   )
 }
 
-/** A port on which nobody listens. */
-export async function deafPort(): Promise<number> {
+/** A port on which nothing listens. */
+export async function closedPort(): Promise<number> {
   await using one = await receiver(() => {})
   return one.port
 }

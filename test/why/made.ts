@@ -1,4 +1,4 @@
-import { removeForsaken } from '#holdfast/barrier/owned-heal.sql'
+import { removeExpired } from '#holdfast/barrier/heal.sql'
 import { openGroup } from '#holdfast/events/group.sql'
 import { acquireLead } from '#holdfast/leader/leader.sql'
 import type { OrphanName } from '#holdfast/reaper/orphans'
@@ -6,12 +6,15 @@ import { parkJobs } from '#holdfast/settle/park.sql'
 import { failJobs, retryJobs } from '#holdfast/settle/settle.sql'
 import { cancelJobs } from '#holdfast/submit/submit.sql'
 import type { RepairName } from '#holdfast/why/repair'
+import { heldFenceOf } from '#holdfast/worker/attempt'
+import type { ClaimedRow } from '#holdfast/worker/claim-batch'
 import { beat, openSession } from '#holdfast/worker/session.sql'
 import { freshVitals, type Vitals } from '#holdfast/worker/vitals'
 import { claimItems, type FanOut, fail, finish, producing, waiting } from '../barrier/given.ts'
 import type { Fixtures } from '../fixtures.ts'
 import type { Running } from '../given.ts'
 import { drain, expire, plain } from '../owned.ts'
+import { setCrashes, takeOut, makeWait as waitByHand } from '../places.ts'
 
 /** What a situation is made of. */
 export type On = Pick<Fixtures, 'given' | 'store' | 'query' | 'hf' | 'pool'> & {
@@ -39,7 +42,7 @@ const anError = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
 /** Forgets all that was made, so that one database serves many situations. */
 export async function clear(query: On['query']): Promise<void> {
   await query(`do $$ declare name text; begin
-    foreach name in array array['live_job', 'finished_job', 'barrier', 'owned_barrier', 'session', 'queue', 'delivery', 'endpoint', 'event',
+    foreach name in array array['job', 'ready', 'lease', 'waiting', 'outcome', 'barrier', 'owned_barrier', 'session', 'queue', 'delivery', 'endpoint', 'event_log',
       'event_group', 'event_reader', 'leader', 'snapshot', 'refusal', 'kind', 'stage_output', 'parked_outcome'] loop
       execute format('delete from holdfast.%I', name);
     end loop;
@@ -71,7 +74,7 @@ export async function serving({ store }: Pick<On, 'store'>, queue: string, how: 
 /** Lets a job have been due for a minute, with a worker that could claim it. */
 async function overdue(on: On, { id, queue }: { id: string; queue: string }): Promise<string> {
   await serving(on, queue)
-  await on.query(`update holdfast.live_job set run_at = now() - interval '1 min' where id = $1`, [id])
+  await on.query(`update holdfast.ready set run_at = now() - interval '1 min' where job_id = $1`, [id])
   return id
 }
 
@@ -81,17 +84,15 @@ async function ended(on: On, { id, sessionId }: Running, by = 'lock gone'): Prom
 }
 
 async function atSecondStage(on: On): Promise<Running> {
-  const { id, queue } = await on.given.atSecondStage()
+  const { queue } = await on.given.atSecondStage()
   const sessionId = await on.given.session()
   const [row] = await on.given.claim({ sessionId, queue })
-  return { id, queue, sessionId, attempt: row?.attempt as number }
+  return { ...heldFenceOf(row as ClaimedRow), queue }
 }
 
 /** Lets a job wait that was joined, as if the join had never reached it. */
-async function makeWait({ query }: On, parent: string): Promise<void> {
-  await query('alter table holdfast.live_job disable trigger legal_moves')
-  await query(`update holdfast.live_job set state = 'waiting' where id = $1`, [parent])
-  await query('alter table holdfast.live_job enable trigger legal_moves')
+function makeWait({ query }: On, parent: string): Promise<void> {
+  return waitByHand(query, parent)
 }
 
 async function drained(on: On): Promise<FanOut> {
@@ -148,15 +149,14 @@ export const orphansMade: Record<OrphanName, Made> = {
     make: async (on) => overdue(on, await on.given.queued()),
     code: 'overdue',
     says: /^waiting: it has been due for 6\d s, with 1 live worker that could claim it\.$/,
-    next: /next poll of a worker claims it/,
+    next: /A worker claims it with its next poll/,
     repair: 'wake',
     after: 'overdue',
   },
   'retry-timer-died': {
     async make(on) {
       const running = await on.given.running()
-      const { sessionId } = running
-      await on.store.run(retryJobs, { fences: [running], sessionId, errors: [anError], delaysMs: [0] })
+      await on.store.run(retryJobs, { fences: [running], errors: [anError], delaysMs: [0] })
       return overdue(on, running)
     },
     code: 'overdue',
@@ -174,9 +174,9 @@ export const orphansMade: Record<OrphanName, Made> = {
   'running-dead-session': {
     make: async (on) => (await on.given.attemptOfDeadSession()).id,
     code: 'lease-out',
-    says: /^lost: the lease of session \d+ ran out .* ago; it was last heard of .* ago\.$/,
-    but: /The row says running on session \d+; the session's lease ran out .*, and nobody has ended it\./,
-    next: /put back in its queue/,
+    says: /^lost: the lease of session \d+ ran out .* ago; its last heartbeat was .* ago\.$/,
+    but: /The row says running on session \d+; the session's lease ran out .*, but it has not been ended\./,
+    next: /returns to its queue/,
     repair: 'revive',
     after: 'no-worker',
   },
@@ -184,8 +184,8 @@ export const orphansMade: Record<OrphanName, Made> = {
     make: async (on) => ended(on, await atSecondStage(on)),
     code: 'session-ended',
     says: /^lost: session \d+, which holds it, ended .* ago \(lock gone\)\.$/,
-    but: /the session says that it ended/,
-    next: /put back in its queue/,
+    but: /the session says it ended/,
+    next: /returns to its queue/,
     repair: 'revive',
     after: 'no-worker',
   },
@@ -197,7 +197,7 @@ export const orphansMade: Record<OrphanName, Made> = {
     },
     code: 'session-gone',
     says: /^lost: session \d+, which holds it, does not exist\.$/,
-    but: /there is no such session/,
+    but: /that session does not exist/,
     repair: 'revive',
     after: 'no-worker',
   },
@@ -211,9 +211,9 @@ export const orphansMade: Record<OrphanName, Made> = {
   'hung-handler': {
     make: hung,
     code: 'deadline-passed',
-    says: /^hung: its deadline passed [\d.]+ s ago, although session \d+ lives/,
-    but: /which lives; its deadline passed/,
-    next: /whatever its handler still writes is refused/,
+    says: /^hung: its deadline passed [\d.]+ s ago, but session \d+ is alive/,
+    but: /which is alive; its deadline passed/,
+    next: /late writes of its handler are refused/,
     repair: 'revive',
     after: 'no-worker',
   },
@@ -227,15 +227,15 @@ export const orphansMade: Record<OrphanName, Made> = {
   },
   'outcome-refused': {
     async make({ given, store }) {
-      const { id, attempt, sessionId } = await given.running()
+      const running = await given.running()
       const errors = ['{"code":"output_invalid","message":"Postgres refuses every ending of this job: planted"}']
       const outcomes = ['{"move":"finish","stageName":"one","output":null}']
-      await store.run(parkJobs, { fences: [{ id, attempt }], sessionId, errors, outcomes })
-      return id
+      await store.run(parkJobs, { fences: [running], errors, outcomes })
+      return running.id
     },
     code: 'outcome-refused',
-    says: /^parked: attempt 1 has ended, but the database refuses its outcome \(.*planted\)/,
-    next: /not run again/,
+    says: /^parked: attempt 1 has ended, but the database rejects its outcome \(.*planted\)/,
+    next: /does not run again/,
     repair: 'settle-parked',
   },
   'cancelled-still-executing': {
@@ -245,8 +245,8 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'still-executing',
-    says: /^cancelled .* ago: no longer needed; its handler may still run on session \d+/,
-    next: /signal fires/,
+    says: /^cancelled .* ago: no longer needed; its handler may still be running on session \d+/,
+    next: /abort signal fires/,
   },
   'handler-ignores-signal': {
     async make(on) {
@@ -265,8 +265,8 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'handler-unresponsive',
-    says: /^cancelled .* ago: no longer needed; the handler of attempt 1 was told to end \(cancelled\) .* ago and still runs on session \d+/,
-    but: /The row says cancelled, attempt 1; the handler of attempt 1 was told to end/,
+    says: /^cancelled .* ago: no longer needed; the handler of attempt 1 was aborted \(cancelled\) .* ago and is still running on session \d+/,
+    but: /The row says cancelled, attempt 1; the handler of attempt 1 was aborted/,
     next: /return value is discarded/,
   },
   'fan-out-unsealed': {
@@ -279,8 +279,8 @@ export const orphansMade: Record<OrphanName, Made> = {
   'drained-not-joined': {
     make: async (on) => (await drained(on)).parent.id,
     code: 'drained',
-    says: /^stuck: all 2 items have ended, and the join never fired\.$/,
-    but: /The barrier says that it is open \(2 of 2\); none of its items is live\./,
+    says: /^stuck: all 2 items have ended, but the join never fired\.$/,
+    but: /The barrier says it is open \(2 of 2\); none of its items is live\./,
     next: /The join fires/,
     repair: 'join',
   },
@@ -288,12 +288,14 @@ export const orphansMade: Record<OrphanName, Made> = {
     async make(on) {
       const made = await waiting(on, { items: 3, tolerate: { count: 2 } })
       const items = await claimItems(on, made)
-      await on.query('delete from holdfast.live_job where id = any($1)', [items.slice(0, 2).map(({ id }) => id)])
+      const lost = items.slice(0, 2).map(({ id }) => id)
+      await takeOut(on.query, lost)
+      await on.query('delete from holdfast.job where id = any($1)', [lost])
       await finish(on.store, items.slice(2))
       return made.parent.id
     },
     code: 'items-lost',
-    says: /^waiting: 2 items of 3 are gone from the ledger, and none is left to wait for\.$/,
+    says: /^waiting: 2 items of 3 are missing from the ledger, and none is left to wait for\.$/,
     but: /sealed with 3 items; its ledger has 1\./,
     next: /count as failed/,
     repair: 'join',
@@ -320,7 +322,7 @@ export const orphansMade: Record<OrphanName, Made> = {
     code: 'counters-drifted',
     says: /^waiting: the counters of its barrier disagree with its items/,
     but: /The barrier counts 2 succeeded, 0 failed, 0 cancelled; its ledger has 0 succeeded, 1 failed, 0 cancelled\./,
-    next: /counted anew/,
+    next: /recounted/,
     repair: 'recount',
     after: 'waiting',
   },
@@ -331,7 +333,7 @@ export const orphansMade: Record<OrphanName, Made> = {
       return made.parent.id
     },
     code: 'fan-out-expired',
-    says: /^waiting: its fan-out expired [\d.]+ s ago with work left \(0 of 3 have ended, 3 queued\)\.$/,
+    says: /^waiting: its fan-out expired [\d.]+ s ago with unfinished items \(0 of 3 have ended, 3 queued\)\.$/,
     next: /cancelled, and the join fires/,
     repair: 'expire',
   },
@@ -342,18 +344,18 @@ export const orphansMade: Record<OrphanName, Made> = {
       return made.parent.id
     },
     code: 'stop-unfinished',
-    says: /^waiting: its fan-out was stopped .* ago, and some of its items are not cancelled yet/,
-    next: /The rest is cancelled/,
+    says: /^waiting: its fan-out was stopped .* ago, but some of its items are not cancelled yet/,
+    next: /The remaining items are cancelled/,
     repair: 'stop-items',
   },
   'fan-out-abandoned': {
     async make(on) {
       const { parent } = await producing(on)
-      await on.store.run(failJobs, { fences: [parent], sessionId: parent.sessionId, errors: [anError] })
+      await on.store.run(failJobs, { fences: [parent], errors: [anError] })
       return parent.id
     },
     code: 'fan-out-abandoned',
-    says: /^failed .* ago: It broke; but items of its fan-out still live\.$/,
+    says: /^failed .* ago: It broke; but items of its fan-out are still live\.$/,
     but: /The row says failed; its barrier of stage 1 is open, with live items\./,
     next: /cancelled/,
     repair: 'stop-items',
@@ -366,8 +368,8 @@ export const orphansMade: Record<OrphanName, Made> = {
       return made.items[0] as string
     },
     code: 'item-without-barrier',
-    says: /^queued, but nobody waits for it: it is an item of a barrier that is gone\.$/,
-    but: /there is no such barrier/,
+    says: /^queued, but no job waits for it: the barrier of its fan-out no longer exists\.$/,
+    but: /that barrier does not exist/,
     repair: 'stop-items',
     after: 'cancelled',
   },
@@ -379,8 +381,8 @@ export const orphansMade: Record<OrphanName, Made> = {
     },
     code: 'no-barrier',
     says: /^stuck: it waits, but the barrier of its stage does not exist\.$/,
-    but: /The row says waiting; there is no barrier of stage 1\./,
-    next: /put back in its queue/,
+    but: /The row says waiting; there is no barrier for stage 1\./,
+    next: /returns to its queue/,
     repair: 'requeue',
   },
   'group-reader-died': {
@@ -390,7 +392,7 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'group-unread',
-    says: /^succeeded .*; but group `mail` has not read of it: the lease of its reader ran out [\d.]+ s ago\.$/,
+    says: /^succeeded .*; but group `mail` has not read its events: the lease of its reader ran out [\d.]+ s ago\.$/,
     but: /group "mail" has read up to 0\./,
     next: /next reader of the group/,
   },
@@ -402,7 +404,7 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'event-kills-readers',
-    says: /group `mail` has not read of it: 3 of its readers died there/,
+    says: /group `mail` has not read its events: 3 readers died there/,
     next: /parked after the fifth/,
   },
   'event-committed-late': {
@@ -419,8 +421,8 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'event-held-back',
-    says: /group `mail` has not read of it, for a transaction that began .* ago may still write events before it\.$/,
-    next: /when that transaction has ended/,
+    says: /group `mail` has not read its events because a transaction that began .* ago may still write earlier ones\.$/,
+    next: /once that transaction has ended/,
   },
   'owned-drained-not-fired': {
     async make(on) {
@@ -429,8 +431,8 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'barrier-drained',
-    says: /^stuck: all 2 parts of barrier "b" have arrived, and it never fired\.$/,
-    but: /All 2 parts have arrived; the barrier says that it has not fired\./,
+    says: /^stuck: all 2 parts of barrier "b" have arrived, but it never fired\.$/,
+    but: /All 2 parts have arrived; the barrier says it has not fired\./,
     repair: 'compare',
     after: 'no-worker',
   },
@@ -441,7 +443,7 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'barrier-count-negative',
-    says: /counts -1 arrived parts, which makes no sense/,
+    says: /counts -1 arrived parts, which is impossible/,
     but: /The barrier counts -1 parts; its ledger has 0\./,
     repair: 'compare',
     after: 'barrier-open',
@@ -476,7 +478,7 @@ export const orphansMade: Record<OrphanName, Made> = {
       return continuation(on, { expires: 60_000 })
     },
     code: 'barrier-rearmed',
-    says: /was armed again .* ago; 0 of 2 parts have arrived; it expires in \d+ s\.$/,
+    says: /was re-armed .* ago; 0 of 2 parts have arrived; it expires in \d+ s\.$/,
     next: /last part to arrive submits it/,
   },
   'owned-tenant-missing': {
@@ -487,26 +489,26 @@ export const orphansMade: Record<OrphanName, Made> = {
     },
     code: 'barrier-tenant-missing',
     says: /it has no tenant, so its owner `flows` cannot be asked/,
-    next: /set the tenant/,
+    next: /set it in holdfast\.owned_barrier/,
   },
   'owner-unreachable': {
     make: (on) => overdueOwned(on, 3),
     code: 'owner-silent',
-    says: /its owner `flows` was asked 3 times, without an answer that ends it/,
+    says: /its owner `flows` was asked 3 times without a conclusive answer/,
     next: /asked again/,
   },
   'owner-unclear': {
     make: (on) => overdueOwned(on, 1),
     code: 'owner-silent',
-    says: /was asked once, without an answer that ends it/,
+    says: /was asked once without a conclusive answer/,
     next: /kept until it answers/,
     looksLike: 'owner-unreachable',
   },
   'owner-ended': {
     make: (on) => overdueOwned(on),
     code: 'owner-to-ask',
-    says: /its owner `flows` is to be asked/,
-    next: /says that it has ended, and the barrier is removed/,
+    says: /its owner `flows` is asked next/,
+    next: /reports that it has ended, and the barrier is removed/,
     looksLike: 'owned-expired',
   },
   'owner-unknown': {
@@ -516,8 +518,8 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'owner-unknown',
-    says: /its owner `flows` was never asked, so no process that works or reaps knows it/,
-    next: /as soon as a process works or reaps that knows it/,
+    says: /its owner `flows` was never asked, so it is not configured in any process that works or reaps/,
+    next: /as soon as a process with this owner works or reaps/,
   },
   'delivery-not-planned': {
     async make(on) {
@@ -525,15 +527,15 @@ export const orphansMade: Record<OrphanName, Made> = {
       return (await on.given.finished()).id
     },
     code: 'webhook-not-planned',
-    says: /^succeeded .*; but its webhooks are not planned: nobody reads for the group at present\.$/,
-    but: /The log tells of this job up to \d+; group "webhooks" has read up to \d+\./,
+    says: /^succeeded .*; but its webhooks are not planned: no reader is running for the group\.$/,
+    but: /The log has events of this job up to \d+; group "webhooks" has read up to \d+\./,
     next: /plans them/,
   },
   'delivery-sender-died': {
     make: (on) =>
       delivery(on, { claimed_at: `now() - interval '20 s'`, next_at: `now() - interval '3 s'`, tries: '1' }),
     code: 'webhook-sender-died',
-    says: /the sender of a webhook was lost: its time was over [\d.]+ s ago/,
+    says: /the sender of a webhook was lost: its claim ran out [\d.]+ s ago/,
     next: /sends it/,
   },
   'endpoint-disabled-with-pending': {
@@ -543,9 +545,9 @@ export const orphansMade: Record<OrphanName, Made> = {
       return delivery(on, { endpoint_id: `'${id}'` })
     },
     code: 'webhook-endpoint-off',
-    says: /pending for an endpoint that is switched off or gone/,
-    but: /A delivery says pending; its endpoint is switched off or gone\./,
-    next: /dies unsent/,
+    says: /pending for an endpoint that is disabled or deleted/,
+    but: /A delivery says pending; its endpoint is disabled or deleted\./,
+    next: /becomes a dead letter without being sent/,
   },
   'leader-hangs': {
     async make(on) {
@@ -553,8 +555,8 @@ export const orphansMade: Record<OrphanName, Made> = {
       return (await on.given.attemptOfDeadSession()).id
     },
     code: 'nobody-leads',
-    says: /^lost: .*; and nobody leads: the lease of the last leader ran out 3 min ago\.$/,
-    but: /The row of the leader names one in term 1; its lease ran out 3 min ago\./,
+    says: /^lost: .*; and there is no leader: the lease of the last one ran out 3 min ago\.$/,
+    but: /The leader row names a leader in term 1; its lease ran out 3 min ago\./,
     next: /holdfast reap/,
     repair: 'revive',
     after: 'no-worker',
@@ -570,14 +572,16 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'no-worker',
-    says: /^waiting: no live worker registers kind `sample` in queue `lane-\d+`; last seen 3 h ago\.$/,
-    next: /as soon as a worker with this kind starts/,
+    says: /^waiting: no running worker handles kind `sample` in queue `lane-\d+`; last seen 3 h ago\.$/,
+    next: /as soon as a worker that handles this kind starts/,
   },
 }
 
 async function hung(on: On): Promise<string> {
   const { id } = await on.given.running()
-  await on.query(`update holdfast.live_job set deadline_at = now() - interval '1 s' where id = $1`, [id])
+  await on.query(`update holdfast.lease set deadline_at = now() - interval '1 s' where job_ids @> array[$1::uuid]`, [
+    id,
+  ])
   return id
 }
 
@@ -591,20 +595,19 @@ export const othersMade: Made[] = [
     },
     code: 'queue-paused',
     says: /^waiting: queue `lane-\d+` was paused/,
-    next: /until somebody resumes/,
+    next: /until someone resumes/,
     repair: 'resume-queue',
     after: 'no-worker',
   },
   {
     async make(on) {
       const running = await on.given.running()
-      const { sessionId } = running
-      await on.store.run(retryJobs, { fences: [running], sessionId, errors: [anError], delaysMs: [60_000] })
+      await on.store.run(retryJobs, { fences: [running], errors: [anError], delaysMs: [60_000] })
       return running.id
     },
     code: 'backing-off',
     says: /^waiting: attempt 1 failed \(It broke\.\); it is due again in \d+ s\.$/,
-    next: /no live worker/,
+    next: /no running worker/,
   },
   {
     async make(on) {
@@ -627,15 +630,15 @@ export const othersMade: Made[] = [
       return id
     },
     code: 'stage-unknown',
-    says: /stands at stage 2, and kind `short` was last registered with 1 stage\.$/,
-    but: /The row stands at stage 2; the kind was last registered with 1\./,
+    says: /is at stage 2, but kind `short` was last registered with 1 stage\.$/,
+    but: /The row is at stage 2; the kind was last registered with 1\./,
     next: /whose kind has that stage/,
   },
   {
     async make(on) {
       const { id, queue } = await on.given.queued()
       await serving(on, queue)
-      await on.query('update holdfast.live_job set crashes = 2 where id = $1', [id])
+      await setCrashes(on.query, 2, [id])
       return id
     },
     code: 'suspect',
@@ -651,8 +654,8 @@ export const othersMade: Made[] = [
       return (await on.given.queued({ queue })).id
     },
     code: 'workers-busy',
-    says: /^waiting: all workers that know its kind \(1\) are busy with 1 job\.$/,
-    next: /more workers/,
+    says: /^waiting: all workers that handle its kind \(1\) are busy with 1 job\.$/,
+    next: /add workers/,
   },
   {
     async make(on) {
@@ -661,7 +664,7 @@ export const othersMade: Made[] = [
       return id
     },
     code: 'workers-draining',
-    says: /^waiting: the workers that know its kind \(1\) drain and claim no more; 1 handler of theirs ignored its signal\.$/,
+    says: /^waiting: all workers that handle its kind \(1\) are draining and no longer claim jobs; 1 handler ignored its abort signal\.$/,
     next: /another worker/,
   },
   {
@@ -671,8 +674,8 @@ export const othersMade: Made[] = [
       return id
     },
     code: 'workers-blocked',
-    says: /^waiting: a handler blocks the event loop of all workers that know its kind \(1\), for up to 60 s\.$/,
-    next: /lets go of the event loop/,
+    says: /^waiting: a handler blocks the event loop of all workers that handle its kind \(1\), for up to 60 s\.$/,
+    next: /yields to the event loop/,
   },
   {
     async make(on) {
@@ -682,7 +685,7 @@ export const othersMade: Made[] = [
     },
     code: 'worker-blocked',
     says: /^running on session \d+, whose event loop a handler has blocked for 60 s\.$/,
-    next: /given back/,
+    next: /released/,
   },
   {
     async make(on) {
@@ -691,7 +694,7 @@ export const othersMade: Made[] = [
       return (await on.given.queued({ queue, priority: 3 })).id
     },
     code: 'in-line',
-    says: /^waiting: its turn has not come; 1 due job goes before it\.$/,
+    says: /^waiting: its turn has not come; 1 due job is ahead of it\.$/,
     next: /when its turn comes/,
   },
   {
@@ -714,9 +717,9 @@ export const othersMade: Made[] = [
       return id
     },
     code: 'lock-gone',
-    says: /^lost: the process of session \d+ is gone, and its lock with it; it was last heard of 4\d s ago\.$/,
-    but: /says that its lease is good; the server says that its lock is gone\./,
-    next: /put back in its queue/,
+    says: /^lost: the process and lock of session \d+ are gone; its last heartbeat was 4\d s ago\.$/,
+    but: /says its lease is valid; the server says its lock is gone\./,
+    next: /returns to its queue/,
     repair: 'revive',
     after: 'no-worker',
   },
@@ -727,14 +730,14 @@ export const othersMade: Made[] = [
       return id
     },
     code: 'heartbeat-late',
-    says: /^running, but session \d+ was last heard of 1\d s ago\.$/,
-    next: /heard of again/,
+    says: /^running, but the last heartbeat of session \d+ was 1\d s ago\.$/,
+    next: /sends a heartbeat/,
   },
   {
     make: async (on) => (await on.given.running()).id,
     code: 'running',
-    says: /^running: attempt 1 at stage 1, on session \d+, which was heard of .* ago\.$/,
-    next: /taken for hung at its deadline/,
+    says: /^running: attempt 1 at stage 1, on session \d+, last heartbeat .* ago\.$/,
+    next: /counts as hung at its deadline/,
   },
   {
     async make(on) {
@@ -743,18 +746,18 @@ export const othersMade: Made[] = [
       return made.parent.id
     },
     code: 'waiting',
-    says: /^waiting for its items: 1 of 3 have ended, 2 running; at it the longest: \d, attempt 1; expires in \d+ s\.$/,
+    says: /^waiting for its items: 1 of 3 have ended, 2 running; running longest: \d, attempt 1; expires in \d+ s\.$/,
     next: /at the expiry/,
   },
   {
     async make(on) {
       const { parent, items } = await producing(on)
-      await on.store.run(failJobs, { fences: [parent], sessionId: parent.sessionId, errors: [anError] })
+      await on.store.run(failJobs, { fences: [parent], errors: [anError] })
       return items[0] as string
     },
     code: 'item-abandoned',
-    says: /^queued, but nobody waits for it: its parent .* is failed\.$/,
-    but: /the job that it is an item of is failed/,
+    says: /^queued, but no job waits for it: its parent .* is failed\.$/,
+    but: /its parent is failed/,
     repair: 'stop-items',
     after: 'cancelled',
   },
@@ -773,8 +776,8 @@ export const othersMade: Made[] = [
     make: (on) =>
       delivery(on, { next_at: `now() + interval '30 s'`, tries: '1', failures: '1', error: `'It was busy.'` }),
     code: 'webhook-pending',
-    says: /1 webhook pending \(next try in \d+ s, after: It was busy\.\)\.$/,
-    next: /tried again/,
+    says: /1 webhook pending \(next attempt in \d+ s, after: It was busy\.\)\.$/,
+    next: /is retried/,
   },
   {
     make: (on) => delivery(on, { event_seq: '2', state: `'dead'`, ended_at: 'now()', error: `'It was gone.'` }),
@@ -810,7 +813,7 @@ export const othersMade: Made[] = [
     async make(on) {
       const { id } = await on.given.finished('failed')
       await on.query(
-        `update holdfast.finished_job set error = '{"code":"quarantined","message":"It lost 3 workers."}' where id = $1`,
+        `update holdfast.outcome set error = '{"code":"quarantined","message":"It lost 3 workers."}' where job_id = $1`,
         [id],
       )
       await on.query(`insert into holdfast.refusal (job_id, attempt, session_id, write) values ($1, 1, 1, 'finish')`, [
@@ -819,7 +822,7 @@ export const othersMade: Made[] = [
       return id
     },
     code: 'quarantined',
-    says: /^failed .* ago: It lost 3 workers; 1 late write about it was refused\.$/,
+    says: /^failed .* ago: It lost 3 workers; 1 late write was refused\.$/,
     next: null,
     repair: 'redo',
     after: 'no-worker',
@@ -837,12 +840,13 @@ export const othersMade: Made[] = [
   {
     async make(on) {
       const { job } = await on.hf.barrier.open({ id: 'lost', ...plain, parts: 0 })
-      await on.query('delete from holdfast.live_job where id = $1', [job])
+      await on.query('delete from holdfast.ready where job_id = $1', [job])
+      await on.query('delete from holdfast.job where id = $1', [job])
       return job
     },
     code: 'continuation-lost',
     says: /^lost: barrier "lost" fired/,
-    but: /its job is not there/,
+    but: /its job does not exist/,
     next: null,
   },
   {
@@ -853,24 +857,24 @@ export const othersMade: Made[] = [
     },
     code: 'barrier-closed',
     says: /^not submitted: barrier "closed" expired and was closed/,
-    next: /unless the barrier is opened again/,
+    next: /unless the barrier is reopened/,
   },
   {
     async make(on) {
       const { job } = await on.hf.barrier.open({ id: 'marked', ...plain, ...owned })
       await expire(on.query, 'marked')
       const [row] = await on.query(`select arming from holdfast.owned_barrier where id = 'marked'`)
-      await on.store.run(removeForsaken, { id: 'marked', arming: Number(row?.arming), word: 'marked' })
+      await on.store.run(removeExpired, { id: 'marked', arming: Number(row?.arming), word: 'marked' })
       return job
     },
     code: 'barrier-given-up',
     says: /^not submitted: barrier "marked" expired, and 0 of 2 parts have arrived; execution "e-1" of owner `flows` was marked failed/,
-    next: /has a job of its own/,
+    next: /gets its own job/,
   },
   {
     make: async (on) => (await on.hf.barrier.open({ id: 'open', ...plain })).job,
     code: 'barrier-open',
-    says: /^not submitted yet: barrier "open" waits; 0 of 2 parts have arrived\.$/,
+    says: /^not submitted yet: barrier "open" is open; 0 of 2 parts have arrived\.$/,
     next: /last part to arrive submits it/,
   },
 ]

@@ -1,4 +1,4 @@
-// BullMQ, on Redis or on Postgres, by where its place leads. Best: many jobs at once, and finished ones removed at once, as
+// BullMQ, on Redis or on Postgres, depending on its database. Best: many jobs at once, and finished ones removed at once, as
 // its pages on concurrency and on auto-removal say. Of five pairs of both, tried in two rounds on a busy machine, this was
 // the fastest on Redis; on Postgres 20 jobs at once did as well.
 import { createPostgresBackend, Queue, runMigrations, Worker } from 'bullmq'
@@ -7,7 +7,7 @@ import { asker } from '../postgres.mjs'
 
 const best = { concurrency: 100, removeOnComplete: { count: 0 } }
 
-export async function lay({ url, redis }) {
+export async function install({ url, redis }) {
   if (redis) return
   const client = new pg.Client(url)
   await client.connect()
@@ -15,15 +15,15 @@ export async function lay({ url, redis }) {
   await client.end()
 }
 
-export async function open(place, { isBest }) {
+export async function open(database, { isBest }) {
   const queues = new Map()
   const queue = (task) => queues.get(task) ?? queues.set(task, newQueue(task)).get(task)
   function newQueue(task) {
-    const made = new Queue(task, { connection: connectionOf(place, { isBest }) }, ...backendOf(place))
+    const made = new Queue(task, { connection: connectionOf(database, { isBest }) }, ...backendOf(database))
     made.on('error', () => {})
     return made
   }
-  const waiting = place.redis ? undefined : await asker(place.url)
+  const waiting = database.redis ? undefined : await asker(database.url)
   const delayed = new Map()
   return {
     submitMany: (task, numbers) => queue(task).addBulk(numbers.map((n) => ({ name: task, data: { n } }))),
@@ -46,17 +46,17 @@ export async function open(place, { isBest }) {
   }
 }
 
-export async function worker(place, { isBest, concurrency }, { task, handler }) {
+export async function worker(database, { isBest, concurrency }, { task, handler }) {
   const made = new Worker(
     task,
     ({ data }) => handler(data.n),
     {
-      connection: connectionOf(place, { isBest }),
+      connection: connectionOf(database, { isBest }),
       autorun: false,
       ...(isBest && best),
       ...(concurrency && { concurrency }),
     },
-    ...backendOf(place),
+    ...backendOf(database),
   )
   made.on('error', () => {})
   await made.waitUntilReady()

@@ -12,7 +12,7 @@ const best = {
   failJobBatchDelay: 0,
 }
 
-export async function lay({ url }) {
+export async function install({ url }) {
   const utils = await makeWorkerUtils({ connectionString: url, logger })
   await utils.migrate()
   await utils.release()

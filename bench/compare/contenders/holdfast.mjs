@@ -4,7 +4,7 @@ import { asker } from '../postgres.mjs'
 
 const kindOf = (task, run = () => undefined) => defineJob(task, { run: ({ input }) => run(input.n) })
 
-export async function lay({ url }) {
+export async function install({ url }) {
   const hf = await connect({ url, migrate: true, logLevel: 'silent' })
   await hf.close()
 }
@@ -43,21 +43,23 @@ export async function worker({ url }, { concurrency }, { task, handler }) {
 
 // each half by an index of its own, so that asking costs next to nothing beside a million rows
 const left = `
-  select (select count(*) from holdfast.live_job
-          where state = 'queued' and queue = 'default' and kind = $1 and priority = any ('{1,2,3,4}') and run_at <= now())::int
-       + (select count(*) from holdfast.live_job where session_id is not null)::int as left`
+  select (select count(*) from holdfast.ready
+          where queue = 'default' and kind = $1 and priority = any ('{1,2,3,4}') and run_at <= now())::int
+       + (select coalesce(sum(length(done) - bit_count(done)), 0) from holdfast.lease)::int as left`
 
 /** SQL that adds jobs that ended, with all that Holdfast keeps of them, and jobs that are not due for a year. */
 export function fill(task, { finished, scheduled }) {
   return [
     `create temp table old as select gen_random_uuid() as id from generate_series(1, ${finished})`,
-    `insert into holdfast.finished_job (id, submitted_at, finished_at, attempt, stage, failures, crashes, crash_budget, priority, state, kind, queue, tenant, input)
-     select id, now(), now(), 1, 0, 0, 0, 3, 2, 'succeeded', '${task}', 'default', 'default', '{"n":1}' from old`,
-    `insert into holdfast.event (job_id, attempt, stage, type, kind, tenant)
-     select id, attempt, 0, type, '${task}', 'default' from old cross join (values (0, 'job.submitted'), (1, 'job.finished')) as e (attempt, type)`,
+    `insert into holdfast.job (id, submitted_at, crash_budget, priority, kind, queue, tenant, input)
+     select id, now(), 3, 2, '${task}', 'default', 'default', '{"n":1}' from old`,
+    `insert into holdfast.outcome (job_id, kind, tenant, finished_at, attempt, stage, failures, crashes, is_flawed, state)
+     select id, '${task}', 'default', now(), 1, 0, 0, 0, false, 'succeeded' from old`,
     `create temp table later as select gen_random_uuid() as id from generate_series(1, ${scheduled})`,
-    `insert into holdfast.live_job (id, run_at, submitted_at, crash_budget, priority, state, kind, queue, tenant, input)
-     select id, now() + interval '1 year', now(), 3, 2, 'queued', '${task}', 'default', 'default', '{"n":1}' from later`,
+    `insert into holdfast.job (id, submitted_at, crash_budget, priority, kind, queue, tenant, input)
+     select id, now(), 3, 2, '${task}', 'default', 'default', '{"n":1}' from later`,
+    `insert into holdfast.ready (job_id, run_at, crash_budget, priority, kind, queue, tenant)
+     select id, now() + interval '1 year', 3, 2, '${task}', 'default', 'default' from later`,
     'drop table old, later',
   ]
 }

@@ -6,7 +6,7 @@ import { asker } from '../postgres.mjs'
 const tasks = ['noop', 'stamp', 'hang']
 const best = { batchSize: 5000, localConcurrency: 2, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 }
 
-export async function lay({ url }, { isBest, wantsLatency }) {
+export async function install({ url }, { isBest, wantsLatency }) {
   const boss = await started({ connectionString: url })
   for (const task of tasks) await boss.createQueue(task, isBest && wantsLatency ? { notify: true } : {})
   await boss.stop({ graceful: false })

@@ -6,7 +6,7 @@ export const bulk = {
   figures: { bulk: { title: 'bulk submit', unit: 'jobs/s', better: 'more' } },
   async run({ client, server, scale }) {
     await client.submitMany('noop', numbers(0, Math.min(scale.batch, 1000))) // connections and code get warm
-    await server.calm()
+    await server.quiesce()
     const startedMs = performance.now()
     for (let n = 0; n < scale.jobs; n += scale.batch)
       await client.submitMany('noop', numbers(n, Math.min(scale.batch, scale.jobs - n)))

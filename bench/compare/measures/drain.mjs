@@ -1,4 +1,4 @@
-// Drain: from "the workers are told to start" to "the database shows nothing left". The costs are those of the same run.
+// Drain: from starting the workers until the database has no jobs left. The costs are those of the same run.
 
 export const drain = {
   name: 'drain',
@@ -8,10 +8,10 @@ export const drain = {
     cpuWorker: { title: 'CPU of the worker per 1,000 jobs', unit: 's', better: 'less' },
     disk: { title: 'disk per finished job', unit: 'bytes', better: 'less' },
   },
-  async run(at) {
-    const emptyBytes = await at.server.bytes()
-    const { done, isComplete, rate, cpuServer, cpuWorker } = await drainOnce(at, 1)
-    const bytes = isComplete && emptyBytes !== null ? (await at.server.bytes()) - emptyBytes : null
+  async run(context) {
+    const emptyBytes = await context.server.bytes()
+    const { done, isComplete, rate, cpuServer, cpuWorker } = await drainOnce(context, 1)
+    const bytes = isComplete && emptyBytes !== null ? (await context.server.bytes()) - emptyBytes : null
     return {
       drain1: rate,
       cpuServer: cpuServer === null ? null : (cpuServer / done) * 1000,
@@ -24,25 +24,25 @@ export const drain = {
 export const drainByTwo = {
   name: 'drain-2',
   figures: { drain2: { title: 'drain, 2 processes', unit: 'jobs/s', better: 'more' } },
-  run: async (at) => ({ drain2: (await drainOnce(at, 2)).rate }),
+  run: async (context) => ({ drain2: (await drainOnce(context, 2)).rate }),
 }
 
-/** Submits, starts so many worker processes, and waits until nothing is left, or for as long as the scale allows. */
-export async function drainOnce({ contender, client, server, summon, scale }, processes) {
+/** Submits jobs, starts worker processes, and waits until nothing is left, or for as long as the scale allows. */
+export async function drainOnce({ contender, client, server, prepareWorkers, scale }, processes) {
   const jobs = Math.max(20, Math.round(scale.jobs * contender.part))
   for (let n = 0; n < jobs; n += scale.batch)
     await client.submitMany('noop', numbers(n, Math.min(scale.batch, jobs - n)))
-  await server.calm()
-  const crew = await summon(processes, { task: 'noop' })
+  await server.quiesce()
+  const workers = await prepareWorkers(processes, { task: 'noop' })
   const cpuBefore = server.cpuSeconds()
   const startedMs = performance.now()
-  await crew.start()
+  await workers.start()
   const untilMs = startedMs + scale.drainCapMs
-  const left = await emptied({ client, crew, jobs, untilMs })
+  const left = await untilEmpty({ client, workers, jobs, untilMs })
   const seconds = (performance.now() - startedMs) / 1000
   const cpuAfter = server.cpuSeconds()
-  const cpuWorker = await crew.cpuSeconds()
-  await crew.kill()
+  const cpuWorker = await workers.cpuSeconds()
+  await workers.kill()
   const done = jobs - left
   if (done === 0) throw new Error(`nothing was done within ${scale.drainCapMs / 1000} s`)
   const cpuServer = cpuAfter === null || cpuBefore === null ? null : cpuAfter - cpuBefore
@@ -50,8 +50,8 @@ export async function drainOnce({ contender, client, server, summon, scale }, pr
 }
 
 // the database is asked only once the handlers have seen all jobs, or time is up
-async function emptied({ client, crew, jobs, untilMs }) {
-  while (crew.handled() < jobs && performance.now() < untilMs) await pause(2)
+async function untilEmpty({ client, workers, jobs, untilMs }) {
+  while (workers.handled() < jobs && performance.now() < untilMs) await pause(2)
   for (;;) {
     const left = await client.left('noop')
     if (left === 0 || performance.now() >= untilMs) return left
@@ -59,7 +59,7 @@ async function emptied({ client, crew, jobs, untilMs }) {
   }
 }
 
-/** So many numbers from one on. */
+/** Consecutive numbers. */
 export function numbers(from, count) {
   return Array.from({ length: count }, (_, index) => from + index)
 }

@@ -1,4 +1,4 @@
-// Mixed: the same steady stream of submits, cancels and reads for all, while one worker process drains what is submitted.
+// Mixed: the same steady stream of submits, cancels and reads for every contender, while one worker process drains what is submitted.
 import { percentile } from '../statistics.mjs'
 import { pause } from './drain.mjs'
 
@@ -16,19 +16,19 @@ export const mixed = {
     mixedCancel: { title: 'mixed load: cancel, p99', unit: 'ms', better: 'less' },
     mixedRead: { title: 'mixed load: read, p99', unit: 'ms', better: 'less' },
   },
-  async run({ client, server, summon, scale }) {
-    const crew = await summon(1, { task: 'stamp' })
-    await crew.start()
+  async run({ client, server, prepareWorkers, scale }) {
+    const workers = await prepareWorkers(1, { task: 'stamp' })
+    await workers.start()
     const calledAt = new Map()
     const waits = { submit: [], cancel: [], read: [], pickup: [] }
-    crew.members[0].told.on('stamped', ({ n, at }) => {
+    workers.all[0].events.on('stamped', ({ n, at }) => {
       waits.pickup.push((at - calledAt.get(n)) / 1e6)
       calledAt.delete(n)
     })
     const toCancel = []
     const recent = []
     let n = 0
-    const deeds = {
+    const calls = {
       async submit() {
         const number = n++
         calledAt.set(number, Number(process.hrtime.bigint()))
@@ -47,11 +47,11 @@ export const mixed = {
       },
     }
     for (let index = 0; index < 20; index++) toCancel.push(await client.submit('stamp', -1, { delayMs: hour }))
-    await server.calm()
-    await stream(deeds, scale.mixedMs)
+    await server.quiesce()
+    await stream(calls, scale.mixedMs)
     await pause(Math.min(2000, scale.mixedMs))
-    await crew.kill()
-    // what was not begun by now waited at least until now
+    await workers.kill()
+    // jobs that have not started by now waited at least until now
     const now = Number(process.hrtime.bigint())
     for (const at of calledAt.values()) waits.pickup.push((now - at) / 1e6)
     return {
@@ -63,8 +63,8 @@ export const mixed = {
   },
 }
 
-/** Calls come by the clock, whether or not the ones before have been answered; a bound keeps memory in check. */
-async function stream(deeds, ms) {
+/** Calls at a fixed rate, whether or not earlier calls have been answered. A limit keeps memory in check. */
+async function stream(calls, ms) {
   const startedMs = performance.now()
   const called = { submit: 0, cancel: 0, read: 0 }
   const underWay = new Set()
@@ -73,8 +73,8 @@ async function stream(deeds, ms) {
     for (const [name, rate] of Object.entries(perTick))
       for (; called[name] < ticks * rate; called[name]++) {
         if (underWay.size >= mostAtOnce) continue
-        const deed = deeds[name]().finally(() => underWay.delete(deed))
-        underWay.add(deed)
+        const call = calls[name]().finally(() => underWay.delete(call))
+        underWay.add(call)
       }
     await pause(tickMs)
   }

@@ -1,5 +1,5 @@
-// Recovery: kill -9 of a worker with twenty running jobs; from the kill until another worker has begun the last of them anew.
-// All have twenty handlers, and their defaults in everything else.
+// Recovery: kill -9 of a worker with twenty running jobs; from the kill until another worker has restarted the last of them.
+// All have twenty handlers, and their defaults otherwise.
 import { pause } from './drain.mjs'
 
 const jobs = 20
@@ -7,12 +7,12 @@ const jobs = 20
 export const recovery = {
   name: 'recovery',
   takesPart: ({ isBest }) => !isBest,
-  // one that has not come back in time will not do so in the next round either
+  // one that does not recover in time would not do so in the next round either
   isOverAtCap: true,
   figures: { recovery: { title: 'recovery after kill -9', unit: 's', better: 'less' } },
-  async run({ client, summon, scale }) {
+  async run({ client, prepareWorkers, scale }) {
     const order = { task: 'hang', concurrency: jobs }
-    const [victim, heir] = await Promise.all([summon(1, order), summon(1, order)])
+    const [victim, heir] = await Promise.all([prepareWorkers(1, order), prepareWorkers(1, order)])
     const before = seenBy(victim)
     const after = seenBy(heir)
     await victim.start()
@@ -29,9 +29,9 @@ export const recovery = {
   },
 }
 
-function seenBy(crew) {
+function seenBy(workers) {
   const seen = new Set()
-  crew.members[0].told.on('hanging', (n) => seen.add(n))
+  workers.all[0].events.on('hanging', (n) => seen.add(n))
   return seen
 }
 

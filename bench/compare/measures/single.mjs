@@ -6,7 +6,7 @@ export const single = {
   figures: { single: { title: 'single submits, 20 callers', unit: 'jobs/s', better: 'more' } },
   async run({ client, server, scale }) {
     await submitFor(client, Math.min(300, scale.singleMs)) // connections and code get warm
-    await server.calm()
+    await server.quiesce()
     const startedMs = performance.now()
     const submitted = await submitFor(client, scale.singleMs)
     return { single: submitted / ((performance.now() - startedMs) / 1000) }

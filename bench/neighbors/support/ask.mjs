@@ -1,12 +1,22 @@
 import { Agent, request } from 'node:http'
 
+/** The address of attackers; the neighbor has 127.0.0.1. */
+export const elsewhere = '127.0.1.1'
+
 export function makeAgent(maxSockets, localAddress) {
   return new Agent({ keepAlive: true, maxSockets, ...(localAddress ? { localAddress } : {}) })
 }
 
-/** One request; its status and text. A body makes it a POST. */
+let asked = 0
+
+/** How many requests this process has made. */
+export const askedSoFar = () => asked
+
+/** Sends one request and returns its status and text. With a body it is a POST. */
 export function ask({ agent, url, path, key, body }) {
-  const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+  asked += 1
+  const text =
+    body === undefined ? undefined : typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
   return new Promise((resolve, reject) => {
     const asking = request(
       `${url}${path}`,
@@ -35,7 +45,30 @@ export function ask({ agent, url, path, key, body }) {
   })
 }
 
-/** Does something over and over in so many lanes until the end, and lets nothing stop it. */
+/**
+ * Starts something at a fixed rate until the end, whether or not it is answered, as long as fewer than `most` are in progress. Errors are ignored.
+ * The rate is fixed because an attack at full speed would measure the machine.
+ */
+export async function atRate({ perSecond, most }, signal, work) {
+  const sinceMs = performance.now()
+  let turn = 0
+  let underWay = 0
+  while (!signal.aborted) {
+    const due = ((performance.now() - sinceMs) * perSecond) / 1000
+    for (; turn < due; turn++) {
+      if (underWay >= most) continue
+      underWay += 1
+      work(turn)
+        .catch(() => {})
+        .finally(() => {
+          underWay -= 1
+        })
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+/** Repeats something in parallel lanes until the end. Errors are ignored. */
 export async function inLanes(lanes, signal, work) {
   let count = 0
   await Promise.all(
@@ -45,7 +78,7 @@ export async function inLanes(lanes, signal, work) {
           () => true,
           () => false,
         )
-        // a server that refuses is asked on, but not as fast as the machine can
+        // a server that refuses is asked again, but not at full speed
         if (!worked) await new Promise((resolve) => setTimeout(resolve, 20))
       }
     }),

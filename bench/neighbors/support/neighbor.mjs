@@ -3,9 +3,9 @@ import { createServer } from 'node:http'
 import { ask, makeAgent } from './ask.mjs'
 
 const everyMs = 25
-/** Whoever waits longer counts as failed. */
+/** A request that takes longer counts as failed. */
 const patienceMs = 10_000
-/** Several, so that keys are looked up all the time and not once. */
+/** Several, so that keys are looked up all the time and not just once. */
 const keyCount = 20
 
 export async function openNeighbor(server, measures) {
@@ -14,7 +14,7 @@ export async function openNeighbor(server, measures) {
   const mine = await Promise.all(Array.from({ length: keyCount }, () => keyOf('neighbor', 'submit', 'read')))
   let turn = 0
   const keyInTurn = () => mine[turn++ % keyCount]
-  // registers the kind; nobody works on it
+  // registers the kind; no worker runs it
   await must(ask({ agent, url, path: '/v1/sessions', key: keys.all, body: { kinds: [{ name: 'noop' }] } }), 201)
   const receiver = await openReceiver()
   const hasHooks = measures.includes('webhook')
@@ -32,7 +32,7 @@ export async function openNeighbor(server, measures) {
   }
 
   return {
-    /** How long each took that began within so many milliseconds, in milliseconds; infinite if it failed. */
+    /** How long each request took that began within this time, in milliseconds; infinite if it failed. */
     async measure(forMs) {
       const pending = Object.fromEntries(measures.map((what) => [what, []]))
       const sinceMs = performance.now()
@@ -72,7 +72,7 @@ async function must(asking, status) {
   return JSON.parse(answer.text)
 }
 
-/** Gets the webhooks of the neighbor, and knows of each job when its first one came. */
+/** Receives the webhooks of the neighbor, and resolves `arrival` when the first one of a job has come. */
 async function openReceiver() {
   const arrived = new Set()
   const waiting = new Map()

@@ -1,4 +1,4 @@
-// One embedded Postgres, and on it a fresh database with a fresh `holdfast serve` for each attack.
+// One embedded Postgres, with a fresh database and a fresh `holdfast serve` for each attack.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -12,7 +12,8 @@ import pg from 'pg'
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 const heapMb = 512
 
-export async function openGround() {
+/** Starts Postgres. `profileDir` is where each server writes a CPU profile when it stops. */
+export async function openTestServers({ profileDir } = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'holdfast-neighbors-'))
   const host = await connect({ embedded: dir, logLevel: 'error' })
   let count = 0
@@ -23,7 +24,8 @@ export async function openGround() {
     await onServer(host.url, `create database neighbors_${count}`)
     url.pathname = `/neighbors_${count}`
     const hf = await connect({ url: url.href, migrate: true, logLevel: 'error' })
-    const child = await startServer({ HOLDFAST_URL: url.href, HOLDFAST_WEBHOOK_ALLOW: '127.0.0.1', ...env })
+    const settings = { HOLDFAST_URL: url.href, HOLDFAST_WEBHOOK_ALLOW: '127.0.0.1', ...env }
+    const child = await startServer(settings, profileDir)
     const keyOf = async (tenant, ...scopes) => (await hf.keys.create({ name: tenant ?? 'all', tenant, scopes })).key
     return {
       url: child.url,
@@ -32,7 +34,7 @@ export async function openGround() {
       keys: {
         all: await keyOf(null, 'admin'),
         attacker: await keyOf('attacker', 'submit', 'read', 'work', 'operate'),
-        // of a tenant that has nothing at all
+        // of a tenant without any data
         empty: await keyOf('empty', 'read'),
       },
       query: (text) => onServer(url.href, text),
@@ -64,10 +66,14 @@ async function onServer(url, text) {
   }
 }
 
-async function startServer(env) {
-  const child = spawn(process.execPath, [`--max-old-space-size=${heapMb}`, program, 'serve', '--http-port', '0'], {
+async function startServer(env, profileDir) {
+  const profiling = profileDir ? ['--cpu-prof', `--cpu-prof-dir=${profileDir}`] : []
+  const node = [`--max-old-space-size=${heapMb}`, ...profiling]
+  const child = spawn(process.execPath, [...node, program, 'serve', '--http-port', '0'], {
     env: { ...process.env, HOLDFAST_LOG_LEVEL: 'fatal', ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
+    // its own session, as each connection of Postgres has: Linux shares the CPU among sessions first
+    detached: true,
   })
   const exited = once(child, 'exit')
   const url = await new Promise((resolve, reject) => {

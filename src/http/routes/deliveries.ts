@@ -1,8 +1,8 @@
 import { allDeliveryStates, type DeliveryState } from '../../job/delivery-state.ts'
-import { actFor, scopeFor } from '../caller.ts'
+import { positionIn } from '../cursor.ts'
 import { json, operation } from '../operation.ts'
-import { placeIn } from '../place.ts'
-import { byId, cursor, givenTime, id, limit, next, tenant, time } from '../schemas/words.ts'
+import { byId, cursor, id, inputTime, limit, next, tenant, time } from '../schemas/primitives.ts'
+import { actFor, scopeFor } from '../tenant-check.ts'
 import { z } from '../zod.ts'
 import { linkTo } from './jobs.ts'
 
@@ -15,7 +15,7 @@ const delivery = z
     type: z.string(),
     tenant: z.string(),
     job: z.string().nullable(),
-    endpoint: z.string().nullable().openapi({ description: 'Null for the webhook of a job.' }),
+    endpoint: z.string().nullable().openapi({ description: 'Null for a webhook that was set on a single job.' }),
     state: deliveryState,
     createdAt: time,
     nextAt: time.nullable(),
@@ -30,17 +30,17 @@ const delivery = z
   .openapi('Delivery')
 
 const whole = delivery
-  .extend({ body: z.string().openapi({ description: 'Exactly what is sent.' }) })
+  .extend({ body: z.string().openapi({ description: 'The exact request body.' }) })
   .openapi('DeliveryWithBody')
 
 const replayedCount = z.object({ replayed: z.number().int() })
 
-/** A delivery without its number in the log, which would tell a tenant how much others do. */
+/** A delivery without its sequence number, which would tell a tenant how much others do. */
 function show<D extends { seq: number }>({ seq: _, ...rest }: D): object {
   return rest
 }
 
-/** What became of each send. */
+/** Operations on webhook deliveries. */
 export const deliveryOperations = [
   operation({
     id: 'listDeliveries',
@@ -48,8 +48,9 @@ export const deliveryOperations = [
     path: '/v1/deliveries',
     tag: 'webhooks',
     summary: 'List deliveries',
-    about: 'The latest first.',
+    about: 'Newest first.',
     scope: 'read',
+    isScan: true,
     query: z.strictObject({
       webhook: id.optional(),
       job: id.optional(),
@@ -59,9 +60,9 @@ export const deliveryOperations = [
       cursor: cursor.optional(),
     }),
     answers: { 200: { about: 'A page of deliveries.', schema: z.object({ deliveries: z.array(delivery), next }) } },
-    async handle({ hf, door, caller, query, request }) {
+    async handle({ hf, gateway, caller, query, request }) {
       const { cursor: from, webhook, tenant: asked, limit: most = 50, ...rest } = query
-      const before = await placeIn(door.seal, 'deliveries', from)
+      const before = await positionIn(gateway.cursorTokens, 'deliveries', from)
       const found = await hf.webhooks.deliveries({
         ...(rest as object),
         ...scopeFor(caller, asked),
@@ -69,8 +70,8 @@ export const deliveryOperations = [
         ...(webhook === undefined ? {} : { endpoint: webhook }),
         ...(before === undefined ? {} : { before }),
       })
-      const place = found.length < most ? null : await door.seal.seal(`deliveries ${found.at(-1)?.id}`)
-      return json(200, { deliveries: found.map(show), next: place }, linkTo(request, place))
+      const nextCursor = found.length < most ? null : await gateway.cursorTokens.seal(`deliveries ${found.at(-1)?.id}`)
+      return json(200, { deliveries: found.map(show), next: nextCursor }, linkTo(request, nextCursor))
     },
   }),
   operation({
@@ -90,11 +91,11 @@ export const deliveryOperations = [
     method: 'post',
     path: '/v1/deliveries/{id}/replay',
     tag: 'webhooks',
-    summary: 'Send a delivery once more',
-    about: 'Under its own id.',
+    summary: 'Resend a delivery',
+    about: 'Keeps its id.',
     scope: 'operate',
     params: byId,
-    answers: { 202: { about: 'It is due again.', schema: replayedCount } },
+    answers: { 202: { about: 'The delivery is queued again.', schema: replayedCount } },
     problems: ['delivery_not_found', 'delivery_pending'],
     async handle({ hf, caller, params }) {
       await hf.webhooks.replay(params.id, actFor(caller))
@@ -106,16 +107,16 @@ export const deliveryOperations = [
     method: 'post',
     path: '/v1/deliveries/replay',
     tag: 'webhooks',
-    summary: 'Send many deliveries once more',
-    about: 'All dead letters, or what was delivered.',
+    summary: 'Resend many deliveries',
+    about: 'Resends dead letters; with `state: delivered`, deliveries that succeeded.',
     scope: 'operate',
     body: z.strictObject({
       webhook: id.optional(),
-      since: givenTime.optional(),
+      since: inputTime.optional(),
       state: z.enum(['dead', 'delivered']).optional(),
       tenant: tenant.optional(),
     }),
-    answers: { 202: { about: 'They are due again.', schema: replayedCount } },
+    answers: { 202: { about: 'The deliveries are queued again.', schema: replayedCount } },
     async handle({ hf, caller, body }) {
       const { webhook, tenant: asked, ...rest } = body
       const replayed = await hf.webhooks.replayAll({

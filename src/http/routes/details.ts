@@ -1,16 +1,16 @@
 import { HoldfastError } from '../../errors/errors.ts'
-import { scopeFor } from '../caller.ts'
-import { type Given, json, operation } from '../operation.ts'
-import { placeIn } from '../place.ts'
+import { positionIn } from '../cursor.ts'
+import { type Call, json, operation } from '../operation.ts'
 import { digits, showEvent, timelineEvent } from '../schemas/event.ts'
-import { byId, cursor, id, jobError, limit, next, state, time } from '../schemas/words.ts'
+import { byId, cursor, id, jobError, limit, next, state, time } from '../schemas/primitives.ts'
+import { scopeFor } from '../tenant-check.ts'
 import { z } from '../zod.ts'
 import { linkTo } from './jobs.ts'
 
 const fanOut = z
   .object({
     stage: z.number().int(),
-    total: z.number().int().nullable().openapi({ description: 'Null until all items are there.' }),
+    total: z.number().int().nullable().openapi({ description: 'Null until all items have been added.' }),
     succeeded: z.number().int(),
     failed: z.number().int(),
     cancelled: z.number().int(),
@@ -36,7 +36,7 @@ const item = z
   })
   .openapi('Item')
 
-/** What lies behind a job: its timeline, its fan-outs and their items. */
+/** Operations on the details of a job: its timeline, its fan-outs and their items. */
 export const detailOperations = [
   operation({
     id: 'getTimeline',
@@ -44,22 +44,23 @@ export const detailOperations = [
     path: '/v1/jobs/{id}/timeline',
     tag: 'jobs',
     summary: 'Get the timeline of a job',
-    about: 'Everything that happened to it, oldest first.',
+    about: 'All events of the job, oldest first.',
     scope: 'read',
+    isScan: true,
     params: byId,
     query: z.strictObject({ limit: limit.optional(), cursor: cursor.optional() }),
     answers: { 200: { about: 'A page of events.', schema: z.object({ events: z.array(timelineEvent), next }) } },
-    problems: ['job_not_found'],
-    async handle(given) {
-      await mustSee(given)
-      const { hf, door, params, query, request, caller } = given
-      const after = Number((await placeIn(door.seal, 'timeline', query.cursor)) ?? 0)
+    problems: ['job_not_found', 'job_gone'],
+    async handle(call) {
+      await mustSee(call)
+      const { hf, gateway, params, query, request, caller } = call
+      const after = Number((await positionIn(gateway.cursorTokens, 'timeline', query.cursor)) ?? 0)
       const most = query.limit ?? 1_000
       const events = await hf.timeline(params.id, { after, limit: most })
-      const nextPlace =
-        events.length < most ? null : await door.seal.seal(`timeline ${digits(events.at(-1)?.seq ?? 0)}`)
-      const shown = await Promise.all(events.map((event) => showEvent(door.seal, caller, event)))
-      return json(200, { events: shown, next: nextPlace }, linkTo(request, nextPlace))
+      const nextCursor =
+        events.length < most ? null : await gateway.cursorTokens.seal(`timeline ${digits(events.at(-1)?.seq ?? 0)}`)
+      const shown = await Promise.all(events.map((event) => showEvent(gateway.cursorTokens, caller, event)))
+      return json(200, { events: shown, next: nextCursor }, linkTo(request, nextCursor))
     },
   }),
   operation({
@@ -68,14 +69,15 @@ export const detailOperations = [
     path: '/v1/jobs/{id}/fan-outs',
     tag: 'jobs',
     summary: 'Get the fan-outs of a job',
-    about: 'How far each is.',
+    about: 'Shows the progress of each fan-out.',
     scope: 'read',
+    isScan: true,
     params: byId,
-    answers: { 200: { about: 'By stage.', schema: z.object({ fanOuts: z.array(fanOut) }) } },
-    problems: ['job_not_found'],
-    async handle(given) {
-      await mustSee(given)
-      return json(200, { fanOuts: await given.hf.fanOuts(given.params.id) })
+    answers: { 200: { about: 'Fan-outs by stage.', schema: z.object({ fanOuts: z.array(fanOut) }) } },
+    problems: ['job_not_found', 'job_gone'],
+    async handle(call) {
+      await mustSee(call)
+      return json(200, { fanOuts: await call.hf.fanOuts(call.params.id) })
     },
   }),
   operation({
@@ -84,32 +86,35 @@ export const detailOperations = [
     path: '/v1/jobs/{id}/items',
     tag: 'jobs',
     summary: 'List the items of a job',
-    about: 'Those of its fan-outs, by stage and position. Each is a job of its own, found by its id.',
+    about: 'Items of its fan-outs, by stage and position. Each item is itself a job with its own id.',
     scope: 'read',
+    isScan: true,
     params: byId,
     query: z.strictObject({ state: state.optional(), limit: limit.optional(), cursor: cursor.optional() }),
     answers: { 200: { about: 'A page of items.', schema: z.object({ items: z.array(item), next }) } },
-    problems: ['job_not_found'],
-    async handle(given) {
-      await mustSee(given)
-      const { hf, door, params, query, request } = given
-      const place = await placeIn(door.seal, 'items', query.cursor)
+    problems: ['job_not_found', 'job_gone'],
+    async handle(call) {
+      await mustSee(call)
+      const { hf, gateway, params, query, request } = call
+      const after = await positionIn(gateway.cursorTokens, 'items', query.cursor)
       const most = query.limit ?? 100
       const items = await hf.items(params.id, {
         limit: most,
         ...(query.state === undefined ? {} : { state: query.state }),
-        ...(place === undefined ? {} : { after: JSON.parse(place) }),
+        ...(after === undefined ? {} : { after: JSON.parse(after) }),
       })
       const { stage, position, id: last } = items.at(-1) ?? {}
-      const nextPlace =
-        items.length < most ? null : await door.seal.seal(`items ${JSON.stringify({ stage, position, id: last })}`)
-      return json(200, { items, next: nextPlace }, linkTo(request, nextPlace))
+      const nextCursor =
+        items.length < most
+          ? null
+          : await gateway.cursorTokens.seal(`items ${JSON.stringify({ stage, position, id: last })}`)
+      return json(200, { items, next: nextCursor }, linkTo(request, nextCursor))
     },
   }),
 ]
 
-/** Throws if the caller may not know of this job. A job never changes its tenant, so this can be asked first. */
-export async function mustSee({ hf, params, caller }: Given<{ id: string }>): Promise<void> {
+/** Throws if the caller may not see this job. A job never changes its tenant, so this can be checked first. */
+export async function mustSee({ hf, params, caller }: Call<{ id: string }>): Promise<void> {
   if ((await hf.state(params.id, scopeFor(caller))) === null)
     throw new HoldfastError('job_not_found', `There is no job ${params.id}.`)
 }

@@ -1,23 +1,23 @@
 import { HoldfastError } from '../../errors/errors.ts'
 import { typesOf } from '../../job/event-type.ts'
-import { tenantFor } from '../caller.ts'
-import { type Given, json, operation } from '../operation.ts'
-import { logEvent, placeBetween, showLogEvent } from '../schemas/event.ts'
-import { flag, id, limit, list, next, tenant } from '../schemas/words.ts'
+import { type Call, json, operation } from '../operation.ts'
+import { logEvent, positionBetween, showLogEvent } from '../schemas/event.ts'
+import { flag, id, limit, list, next, tenant } from '../schemas/primitives.ts'
 import { stream } from '../sse.ts'
+import { tenantFor } from '../tenant-check.ts'
 import { z } from '../zod.ts'
 
 const filters = {
-  types: list('Which events: job.failed, job.*, several with commas between.').optional(),
+  types: list('Event types, comma-separated: job.failed, job.*.').optional(),
   tenant: tenant.optional(),
-  job: id.optional().openapi({ description: 'Only those of this job.' }),
+  job: id.optional().openapi({ description: 'Only events of this job.' }),
   items: flag.optional().openapi({
-    description: 'Whether also those of the items of fan-outs. Default: only if `job` names one.',
+    description: 'Include events of fan-out items. Default: only if `job` is an item.',
   }),
-  after: z.string().max(1_000).optional().openapi({ description: 'Only those behind this one: the `id` of an event.' }),
+  after: z.string().max(1_000).optional().openapi({ description: 'Only events after this one: the `id` of an event.' }),
 }
 
-/** Reading the log, page by page or as it grows. */
+/** Operations that read the event log, page by page or live. */
 export const eventOperations = [
   operation({
     id: 'listEvents',
@@ -26,24 +26,28 @@ export const eventOperations = [
     tag: 'events',
     summary: 'List events',
     about:
-      'Oldest first, from a place in the log on; without `after`, from its beginning. A page looks at a bounded number of events, those of a tenant if the key is of one, so it may be short, even empty, although more comes: go on until `next` is null.',
+      'Oldest first, starting after `after` or from the beginning of the log. A page scans a bounded number of events (with a tenant key, only events of that tenant), so it can be short or even empty before the end. Continue until `next` is null.',
     scope: 'read',
+    isScan: true,
     query: z.strictObject({ ...filters, limit: limit.optional() }),
     answers: {
       200: {
-        about: 'A page of events. `next` is the `after` of the next page.',
+        about: 'A page of events. Pass `next` as `after` to get the next page.',
         schema: z.object({ events: z.array(logEvent), next }),
       },
     },
     problems: ['event_type_unknown'],
-    async handle(given) {
-      const { hf, door, caller, query } = given
-      const { types, tenant: owner, job, items } = filterOf(given)
-      const after = (await afterOf(given, query.after)) ?? 0
+    async handle(call) {
+      const { hf, gateway, caller, query } = call
+      const { types, tenant: owner, job, items } = filterOf(call)
+      const after = (await afterOf(call, query.after)) ?? 0
       const wanted = watchOf(types, owner, job)
       const page = await hf.events.page({ ...wanted, items, after, limit: query.limit ?? 100 })
-      const events = await Promise.all(page.events.map((event) => showLogEvent(door.seal, caller, event)))
-      return json(200, { events, next: page.next === null ? null : await placeBetween(door.seal, caller, page.next) })
+      const events = await Promise.all(page.events.map((event) => showLogEvent(gateway.cursorTokens, caller, event)))
+      return json(200, {
+        events,
+        next: page.next === null ? null : await positionBetween(gateway.cursorTokens, caller, page.next),
+      })
     },
   }),
   operation({
@@ -53,21 +57,22 @@ export const eventOperations = [
     tag: 'events',
     summary: 'Stream events',
     about:
-      'Server-sent events as they happen. A client that comes back with `Last-Event-ID`, as browsers do by themselves, misses nothing and gets nothing twice.',
+      'Sends events as they happen (server-sent events). A client that reconnects with `Last-Event-ID`, as browsers do automatically, misses no event and gets none twice.',
     scope: 'read',
     query: z.strictObject(filters),
     headers: z.object({ 'last-event-id': z.string().max(1_000).optional() }),
     answers: {
       200: {
-        about: 'A stream; each event has its `id`, its type as `event`, and the event as JSON in `data`.',
+        about:
+          'A stream. Each message has the `id` of the event, its type in `event`, and the event as JSON in `data`.',
         type: 'text/event-stream',
       },
     },
     problems: ['event_type_unknown', 'waits_exhausted'],
-    async handle(given) {
-      const { door, caller, query, headers } = given
-      const done = door.limits.wait(caller)
-      const counted = door.meter.listens()
+    async handle(call) {
+      const { gateway, caller, query, headers } = call
+      const done = gateway.limits.wait(caller)
+      const counted = gateway.meter.listens()
       const leaving = new AbortController()
       const onEnd = () => {
         leaving.abort()
@@ -75,18 +80,18 @@ export const eventOperations = [
         counted()
       }
       try {
-        const after = await afterOf(given, headers['last-event-id'] ?? query.after)
-        const { types, tenant: owner, job, items } = filterOf(given)
-        const { events, from } = await door.live.listen(
+        const after = await afterOf(call, headers['last-event-id'] ?? query.after)
+        const { types, tenant: owner, job, items } = filterOf(call)
+        const { events, from } = await gateway.live.listen(
           { types: types && new Set(types), tenant: owner, job, items },
           after,
-          AbortSignal.any([given.signal, leaving.signal]),
+          AbortSignal.any([call.signal, leaving.signal]),
         )
         return stream({
           events,
-          show: (event) => showLogEvent(door.seal, caller, event),
-          from: await placeBetween(door.seal, caller, from),
-          isWelcome: () => door.keyring.isStillGood(given.request),
+          show: (event) => showLogEvent(gateway.cursorTokens, caller, event),
+          from: await positionBetween(gateway.cursorTokens, caller, from),
+          isWelcome: () => gateway.keyring.isStillGood(call.request),
           onEnd,
         })
       } catch (error) {
@@ -97,7 +102,7 @@ export const eventOperations = [
   }),
 ]
 
-type Asked = Given<
+type Asked = Call<
   unknown,
   { types?: string[] | undefined; tenant?: string | undefined; job?: string | undefined; items?: boolean | undefined }
 >
@@ -116,7 +121,7 @@ function known(patterns: string[]): string[] {
   if ('types' in found) return found.types
   throw new HoldfastError(
     'event_type_unknown',
-    `There is no event of type ${JSON.stringify(found.unknown)}; job.* means those of jobs.`,
+    `There is no event type ${JSON.stringify(found.unknown)}. Use job.* for all job events.`,
   )
 }
 
@@ -128,10 +133,10 @@ function watchOf(types: string[] | null, tenant: string | undefined, job: string
   }
 }
 
-async function afterOf({ door, caller }: Given, given: string | undefined): Promise<number | null> {
-  if (given === undefined || given === '') return null
-  if (caller.tenant === null && /^\d{1,15}$/.test(given)) return Number(given)
-  const [, seq] = /^event (\d+)/.exec((await door.seal.open(given)) ?? '') ?? []
+async function afterOf({ gateway, caller }: Call, from: string | undefined): Promise<number | null> {
+  if (from === undefined || from === '') return null
+  if (caller.tenant === null && /^\d{1,15}$/.test(from)) return Number(from)
+  const [, seq] = /^event (\d+)/.exec((await gateway.cursorTokens.open(from)) ?? '') ?? []
   if (seq !== undefined) return Number(seq)
-  throw new HoldfastError('request_invalid', 'That is no place in the log; pass the `id` of an event.')
+  throw new HoldfastError('request_invalid', 'This is not a position in the log; pass the `id` of an event.')
 }

@@ -1,8 +1,9 @@
 import { HoldfastError } from '../../errors/errors.ts'
-import { byCaller, type Caller, scopeFor, tenantFor } from '../caller.ts'
+import { byCaller, type Caller } from '../caller.ts'
+import { positionIn } from '../cursor.ts'
 import { json, nothing, operation } from '../operation.ts'
-import { placeIn } from '../place.ts'
-import { cursor, limit, name, next, tenant, text, time } from '../schemas/words.ts'
+import { cursor, limit, name, next, tenant, text, time } from '../schemas/primitives.ts'
+import { scopeFor, tenantFor } from '../tenant-check.ts'
 import { z } from '../zod.ts'
 import { linkTo } from './jobs.ts'
 
@@ -12,7 +13,10 @@ const keyShape = {
   tenant: z.string().nullable().openapi({ description: 'Null for all tenants.' }),
   scopes: z.array(z.string()),
   createdAt: time,
-  createdBy: z.string().nullable().openapi({ description: 'Who made it; `key <id>` if a key did.' }),
+  createdBy: z
+    .string()
+    .nullable()
+    .openapi({ description: 'Who created the key; `key <id>` if it was created with a key.' }),
   expiresAt: time.nullable(),
   revokedAt: time.nullable(),
   revokedBy: z.string().nullable(),
@@ -20,7 +24,7 @@ const keyShape = {
 }
 const apiKey = z.object(keyShape).openapi('ApiKey')
 
-/** Who may come in. A key of a tenant can make and see only keys of its own. */
+/** Operations on API keys. A tenant's key can create and see only keys of its own tenant. */
 export const keyOperations = [
   operation({
     id: 'createKey',
@@ -29,7 +33,7 @@ export const keyOperations = [
     tag: 'keys',
     summary: 'Create an API key',
     about:
-      'The new key can do no more than the one that makes it, and expires no later: without `expiresMs`, together with it.',
+      'The new key cannot have more access than the key that creates it or expire later. Without `expiresMs`, both expire together.',
     scope: 'admin',
     body: z.strictObject({
       name: text(200).min(1),
@@ -38,13 +42,14 @@ export const keyOperations = [
         .min(1)
         .max(5),
       tenant: name.nullable().optional().openapi({
-        description: 'Null for all tenants; must be said. A key of a tenant makes keys of its own, and leaves it out.',
+        description:
+          'Null for all tenants. Required with a key for all tenants; omit it with a tenant key, which creates keys for its own tenant.',
       }),
       expiresMs: z.number().positive().max(3_153_600_000_000).optional(),
     }),
     answers: {
       201: {
-        about: 'The key. Its text is shown this once.',
+        about: 'The key. `key` is shown only once.',
         schema: z.object({ ...keyShape, key: z.string() }).openapi('ApiKeyWithText'),
       },
     },
@@ -62,20 +67,21 @@ export const keyOperations = [
     path: '/v1/keys',
     tag: 'keys',
     summary: 'List API keys',
-    about: 'The latest first, without their texts.',
+    about: 'Newest first, without secrets.',
     scope: 'admin',
+    isScan: true,
     query: z.strictObject({ tenant: tenant.optional(), limit: limit.optional(), cursor: cursor.optional() }),
     answers: { 200: { about: 'A page of keys.', schema: z.object({ keys: z.array(apiKey), next }) } },
-    async handle({ hf, door, caller, query, request }) {
-      const before = await placeIn(door.seal, 'keys', query.cursor)
+    async handle({ hf, gateway, caller, query, request }) {
+      const before = await positionIn(gateway.cursorTokens, 'keys', query.cursor)
       const most = query.limit ?? 100
       const keys = await hf.keys.list({
         ...scopeFor(caller, query.tenant),
         limit: most,
         ...(before === undefined ? {} : { before }),
       })
-      const place = keys.length < most ? null : await door.seal.seal(`keys ${keys.at(-1)?.id}`)
-      return json(200, { keys, next: place }, linkTo(request, place))
+      const nextCursor = keys.length < most ? null : await gateway.cursorTokens.seal(`keys ${keys.at(-1)?.id}`)
+      return json(200, { keys, next: nextCursor }, linkTo(request, nextCursor))
     },
   }),
   operation({
@@ -84,10 +90,10 @@ export const keyOperations = [
     path: '/v1/keys/{id}',
     tag: 'keys',
     summary: 'Revoke an API key',
-    about: 'Every server refuses it within two seconds.',
+    about: 'Every server rejects it within two seconds.',
     scope: 'admin',
     params: z.strictObject({ id: z.string().max(100) }),
-    answers: { 204: { about: 'It is useless.' } },
+    answers: { 204: { about: 'The key is revoked.' } },
     problems: ['key_not_found'],
     async handle({ hf, caller, params }) {
       await hf.keys.revoke(params.id, { ...scopeFor(caller), ...byCaller(caller) })
@@ -96,12 +102,9 @@ export const keyOperations = [
   }),
 ]
 
-/** Whose jobs a key will see. All of them only if that was said: by a word left out nobody should get at everything. */
+/** The tenant of a new key; null for all tenants, which must be requested explicitly: leaving out a field must not grant access to everything. */
 function keyOwner(caller: Caller, asked: string | null | undefined): string | null {
   if (caller.tenant !== null) return tenantFor(caller, asked === null ? 'all tenants' : asked) as string
   if (asked !== undefined) return asked
-  throw new HoldfastError(
-    'request_invalid',
-    'Say whose jobs the key sees: `tenant` with a name, or null for all tenants.',
-  )
+  throw new HoldfastError('request_invalid', 'Set `tenant` to the name of a tenant, or to null for all tenants.')
 }

@@ -1,9 +1,9 @@
-import type { RegisteredKind } from '../../engine/kinds.ts'
-import { scopeFor } from '../caller.ts'
+import type { RegisteredKind } from '../../reads/kinds.ts'
+import { positionIn } from '../cursor.ts'
 import { answerTagged } from '../etag.ts'
-import { type Given, operation, type Reply } from '../operation.ts'
-import { placeIn } from '../place.ts'
-import { cursor, limit, next, tenant, time } from '../schemas/words.ts'
+import { type Call, operation, type Reply } from '../operation.ts'
+import { cursor, keptMs, limit, next, tenant, time } from '../schemas/primitives.ts'
+import { scopeFor } from '../tenant-check.ts'
 import { z } from '../zod.ts'
 import { linkTo } from './jobs.ts'
 
@@ -11,19 +11,21 @@ const kind = z
   .object({
     name: z.string(),
     tenant: z.string().nullable().openapi({
-      description: 'Whose jobs it decides about; null for all tenants. One that is for all tenants applies first.',
+      description:
+        'Tenant whose jobs this definition applies to; null for all tenants. A definition for all tenants takes precedence.',
     }),
     queue: z.string(),
     priority: z.number().int(),
     crashBudget: z.number().int(),
     stages: z.array(z.object({ name: z.string(), optional: z.boolean() })),
+    keep: keptMs.nullable(),
     seenAt: time,
   })
   .openapi('Kind')
 
 const query = z.strictObject({ tenant: tenant.optional(), limit: limit.optional(), cursor: cursor.optional() })
 
-/** Kinds that workers have registered. */
+/** Operations on kinds that workers have registered. */
 export const kindOperations = [
   operation({
     id: 'listKinds',
@@ -32,16 +34,17 @@ export const kindOperations = [
     tag: 'jobs',
     summary: 'List kinds',
     about:
-      'Those that workers have registered, and that can be submitted: first those for all tenants, then by tenant and name. A key of a tenant sees those of no other.',
+      'Kinds that workers have registered and that you can submit: kinds for all tenants first, then by tenant and name. A tenant key does not see kinds of other tenants.',
     scope: 'read',
+    isScan: true,
     query,
     answers: {
       200: {
         about: 'A page of kinds.',
         schema: z.object({ kinds: z.array(kind), next }),
-        headers: { Link: 'Where the next page is.' },
+        headers: { Link: 'URL of the next page.' },
       },
-      304: { about: 'They are as you know them.' },
+      304: { about: 'The kinds have not changed.' },
     },
     handle: list,
   }),
@@ -49,21 +52,21 @@ export const kindOperations = [
 
 async function list({
   hf,
-  door,
+  gateway,
   caller,
   request,
   query: asked,
-}: Given<unknown, z.output<typeof query>>): Promise<Reply> {
+}: Call<unknown, z.output<typeof query>>): Promise<Reply> {
   const most = asked.limit ?? 1000
-  const place = await placeIn(door.seal, 'kinds', asked.cursor)
+  const after = await positionIn(gateway.cursorTokens, 'kinds', asked.cursor)
   const kinds = await hf.kinds({
     ...scopeFor(caller, asked.tenant),
     limit: most,
-    ...(place === undefined ? {} : { after: JSON.parse(place) as { name: string; tenant: string | null } }),
+    ...(after === undefined ? {} : { after: JSON.parse(after) as { name: string; tenant: string | null } }),
   })
   const last = kinds.length === most ? kinds.at(-1) : undefined
-  const more = last ? await door.seal.seal(`kinds ${placeOf(last)}`) : null
+  const more = last ? await gateway.cursorTokens.seal(`kinds ${positionOf(last)}`) : null
   return answerTagged(request, { kinds, next: more }, linkTo(request, more))
 }
 
-const placeOf = ({ name, tenant }: RegisteredKind) => JSON.stringify({ name, tenant })
+const positionOf = ({ name, tenant }: RegisteredKind) => JSON.stringify({ name, tenant })

@@ -1,7 +1,8 @@
-import type { PauseOptions } from '../../engine/queues.ts'
-import { byCaller, scopeFor } from '../caller.ts'
+import type { PauseOptions } from '../../reads/queues.ts'
+import { byCaller } from '../caller.ts'
 import { json, operation } from '../operation.ts'
-import { anything, flag, limit, name, tenant, text, time, whole } from '../schemas/words.ts'
+import { anything, flag, limit, name, tenant, text, time, whole } from '../schemas/primitives.ts'
+import { scopeFor } from '../tenant-check.ts'
 import { z } from '../zod.ts'
 
 const queue = z
@@ -11,7 +12,7 @@ const queue = z
     pausedAt: time.nullable(),
     pausedBy: z.string().nullable(),
     pauseReason: z.string().nullable(),
-    queued: z.number().int().openapi({ description: 'Jobs that could run this moment.' }),
+    queued: z.number().int().openapi({ description: 'Jobs that are ready to run.' }),
     scheduled: z.number().int(),
     running: z.number().int(),
     waiting: z.number().int(),
@@ -19,7 +20,7 @@ const queue = z
     workers: z.number().int(),
     isCapped: z
       .boolean()
-      .openapi({ description: 'Whether there were too many to count: the numbers are then the least that there are.' }),
+      .openapi({ description: 'Whether there were too many jobs to count. The numbers are then lower bounds.' }),
   })
   .openapi('Queue')
 
@@ -38,18 +39,21 @@ const session = z
     exit: z
       .string()
       .nullable()
-      .openapi({ description: 'The signal or code with which its process ended, if a supervisor saw it.' }),
+      .openapi({ description: 'Signal or exit code of the process, if a supervisor observed it.' }),
     kinds: z.array(z.string()),
     queues: z.array(z.string()),
     concurrency: z.number().int(),
     running: z.number().int(),
-    isClaiming: z.boolean().openapi({ description: 'Whether it claims jobs; not so while it drains.' }),
-    busy: z.number().int().openapi({ description: 'Handlers that took a place at its last heartbeat.' }),
-    unresponsive: z.number().int().openapi({ description: 'Handlers that ignored their signal and still run.' }),
+    isClaiming: z.boolean().openapi({ description: 'Whether it claims jobs. False while it drains.' }),
+    busy: z.number().int().openapi({ description: 'Concurrency slots in use at its last heartbeat.' }),
+    unresponsive: z
+      .number()
+      .int()
+      .openapi({ description: 'Handlers that ignored their abort signal and are still running.' }),
     blockedMs: z
       .number()
       .int()
-      .openapi({ description: 'How long a handler had blocked its event loop; 0 if none does.' }),
+      .openapi({ description: 'How long a handler has blocked the event loop; 0 if none does.' }),
     isLocked: z.boolean(),
     isLive: z.boolean(),
   })
@@ -69,14 +73,26 @@ const recovery = z
         isLive: z.boolean(),
       })
       .nullable(),
-    boundMs: z.number().openapi({ description: 'The latest moment at which any lost job moves again.' }),
+    boundMs: z.number().openapi({ description: 'The longest time until a lost job is recovered.' }),
     ladder: z.array(z.object({ rung: z.string(), when: z.string(), boundMs: z.number(), made: z.string() })),
     orphans: z.number().int().openapi({
-      description: 'Attempts that have lost their workers and were not moved on yet; at most 1,000 are counted.',
+      description: 'Attempts that lost their workers and are not recovered yet; counts up to 1,000.',
     }),
     stranded: z
       .array(z.object({ queue: z.string(), kind: z.string(), waitingMs: z.number() }))
-      .openapi({ description: 'Kinds with due jobs that no living worker serves in their queue.' }),
+      .openapi({ description: 'Kinds with due jobs but no running worker in their queue.' }),
+    oldestSnapshot: z
+      .object({
+        what: z.enum(['transaction', 'prepared', 'replica', 'slot']),
+        pid: z.number().int().nullable(),
+        name: z.string().nullable(),
+        application: z.string().nullable(),
+        since: time.nullable(),
+      })
+      .nullable()
+      .openapi({
+        description: 'What has kept the server from vacuuming dead rows for at least a minute.',
+      }),
     revivals: z.array(
       z.object({
         at: time,
@@ -97,7 +113,7 @@ const recovery = z
 const byName = z.strictObject({ name })
 const paused = z.object({ name: z.string(), isPaused: z.boolean() })
 
-/** Queues, sessions, recovery. */
+/** Operations on queues, sessions and recovery. */
 export const operateOperations = [
   operation({
     id: 'listQueues',
@@ -105,8 +121,9 @@ export const operateOperations = [
     path: '/v1/queues',
     tag: 'operate',
     summary: 'List queues',
-    about: 'With a key of a tenant, only its own jobs are counted.',
+    about: 'A tenant key counts only jobs of its tenant.',
     scope: 'read',
+    isScan: true,
     query: z.strictObject({ tenant: tenant.optional() }),
     answers: { 200: { about: 'All queues.', schema: z.object({ queues: z.array(queue) }) } },
     handle: async ({ hf, caller, query }) => json(200, { queues: await hf.queues(scopeFor(caller, query.tenant)) }),
@@ -117,12 +134,12 @@ export const operateOperations = [
     path: '/v1/queues/{name}/pause',
     tag: 'operate',
     summary: 'Pause a queue',
-    about: 'Its jobs are no longer claimed; what runs continues. `why` shows who paused it and for what reason.',
+    about: 'Workers stop claiming its jobs; running jobs continue. `why` shows who paused the queue and the reason.',
     scope: 'operate',
     isForAll: true,
     params: byName,
     body: z.strictObject({ by: text(200).optional(), reason: text(1_000).optional() }),
-    answers: { 200: { about: 'It is paused.', schema: paused } },
+    answers: { 200: { about: 'The queue is paused.', schema: paused } },
     async handle({ hf, caller, params, body }) {
       await hf.pauseQueue(params.name, { ...(body as PauseOptions), ...byCaller(caller, body.by) })
       return json(200, { name: params.name, isPaused: true })
@@ -137,7 +154,7 @@ export const operateOperations = [
     scope: 'operate',
     isForAll: true,
     params: byName,
-    answers: { 200: { about: 'Its jobs are claimed again.', schema: paused } },
+    answers: { 200: { about: 'Workers claim its jobs again.', schema: paused } },
     async handle({ hf, caller, params }) {
       await hf.resumeQueue(params.name, byCaller(caller))
       return json(200, { name: params.name, isPaused: false })
@@ -149,8 +166,9 @@ export const operateOperations = [
     path: '/v1/sessions',
     tag: 'operate',
     summary: 'List sessions',
-    about: 'The worker processes that live, or with `ended` those that have ended; the latest first.',
+    about: 'Running worker processes or, with `ended`, those that have ended. Newest first.',
     scope: 'read',
+    isScan: true,
     isForAll: true,
     query: z.strictObject({
       ended: flag.optional(),
@@ -166,11 +184,11 @@ export const operateOperations = [
     path: '/v1/recovery',
     tag: 'operate',
     summary: 'Get the state of recovery',
-    about:
-      'Who leads, within what bound lost jobs move again, what was revived lately, and which late writes were refused.',
+    about: 'Shows the leader, the recovery bound, recently revived jobs, and late writes that were refused.',
     scope: 'read',
+    isScan: true,
     isForAll: true,
-    answers: { 200: { about: 'Recovery.', schema: recovery } },
+    answers: { 200: { about: 'The state of recovery.', schema: recovery } },
     handle: async ({ hf }) => json(200, await hf.recovery()),
   }),
 ]

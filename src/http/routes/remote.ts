@@ -1,9 +1,10 @@
 import type { Fence } from '../../job/id.ts'
-import { longestWaitMs, mostAtOnce } from '../../worker/remote-given.ts'
+import { longestWaitMs, mostAtOnce } from '../../remote/validate.ts'
 import type { Caller } from '../caller.ts'
 import { keyRefused } from '../keyring.ts'
 import { keyFreshMs } from '../known-keys.ts'
-import { type Given, json, nothing, operation, type Reply } from '../operation.ts'
+import { type Call, json, nothing, operation, type Reply } from '../operation.ts'
+import { time } from '../schemas/primitives.ts'
 import {
   attempt,
   fences,
@@ -15,17 +16,16 @@ import {
   settled,
   written,
 } from '../schemas/remote.ts'
-import { time } from '../schemas/words.ts'
 import { readSessionId, showSessionId } from '../session-id.ts'
 import { z } from '../zod.ts'
 
 const sessionId = z.strictObject({
-  id: z.string().min(1).max(200).openapi({ description: 'As `openSession` answered it.' }),
+  id: z.string().min(1).max(200).openapi({ description: 'Session id, as returned by `openSession`.' }),
 })
 
 const scopeOf = ({ keyId }: Caller) => ({ owner: keyId })
 
-/** Each answer beside the attempt that it is about. */
+/** Pairs each result with its attempt. */
 function beside<R>(asked: readonly { id: string; attempt: number }[], results: R[]): { results: object[] } {
   return { results: asked.map(({ id, attempt }, index) => ({ id, attempt, result: results[index] })) }
 }
@@ -33,7 +33,7 @@ function beside<R>(asked: readonly { id: string; attempt: number }[], results: R
 const tag = 'work'
 const lost = ['session_not_found', 'session_ended'] as const
 
-/** For workers in any language: a session with a lease, claims that wait, outcomes with their fences. */
+/** Operations for workers in any language: sessions with a lease, claims that wait, outcomes with their fences. */
 export const remoteOperations = [
   operation({
     id: 'openSession',
@@ -42,15 +42,15 @@ export const remoteOperations = [
     tag,
     summary: 'Open a session',
     about:
-      'One per worker process. Its lease covers all that it claims, and it is found by no other key. With the key of a tenant, it claims only that tenant’s jobs.',
+      'Open one session per worker process. Its lease covers all jobs that it claims. Only the key that opened the session can use it. With a tenant key, it claims only jobs of that tenant.',
     scope: 'work',
     body: newSession,
     bodySize: 'input',
-    answers: { 201: { about: 'The session.', schema: openedSession, headers: { location: 'Where it is.' } } },
+    answers: { 201: { about: 'The session.', schema: openedSession, headers: { location: 'URL of the session.' } } },
     problems: ['option_invalid', 'kinds_exhausted', 'sessions_exhausted'],
-    async handle({ hf, door, caller, body }) {
+    async handle({ hf, gateway, caller, body }) {
       const opened = await hf.remote.open({ ...body, tenant: caller.tenant, owner: caller.keyId })
-      const id = await showSessionId({ door, caller }, opened.id)
+      const id = await showSessionId({ gateway, caller }, opened.id)
       return json(201, { ...opened, id }, { location: `/v1/sessions/${id}` })
     },
   }),
@@ -60,14 +60,14 @@ export const remoteOperations = [
     path: '/v1/sessions/{id}/claim',
     tag,
     summary: 'Claim jobs',
-    about: 'Answers as soon as there is one, or with none when the time is over.',
+    about: 'Responds as soon as a job is available, or with an empty list after `waitMs`.',
     scope: 'work',
     params: sessionId,
     body: z.strictObject({
       most: z.number().int().min(1).max(mostAtOnce).optional().openapi({ description: 'Default: 1.' }),
       waitMs: z.number().int().min(0).max(longestWaitMs).optional().openapi({ description: 'Default: 0.' }),
     }),
-    answers: { 200: { about: 'What it has to run.', schema: z.object({ attempts: z.array(attempt) }) } },
+    answers: { 200: { about: 'Attempts to run.', schema: z.object({ attempts: z.array(attempt) }) } },
     problems: [...lost, 'waits_exhausted'],
     handle: claim,
   }),
@@ -78,23 +78,19 @@ export const remoteOperations = [
     tag,
     summary: 'Renew the lease',
     about:
-      'With everything that the worker holds. What it has lost is answered, and must be aborted; what it does not know of is given back.',
+      'Send all attempts that the worker holds. Abort the attempts returned in `lost`. Attempts that you leave out are released.',
     scope: 'work',
     params: sessionId,
     body: z.strictObject({ held: fences }),
     bodySize: 'input',
     answers: {
-      200: { about: 'The lease stands.', schema: z.object({ leaseUntil: time, lost: z.array(lostAttempt) }) },
+      200: { about: 'The lease is renewed.', schema: z.object({ leaseUntil: time, lost: z.array(lostAttempt) }) },
     },
     problems: lost,
-    handle: async ({ hf, caller, body, ...given }) =>
+    handle: async ({ hf, caller, body, ...call }) =>
       json(
         200,
-        await hf.remote.beat(
-          await readSessionId({ caller, ...given }),
-          { held: body.held as Fence[] },
-          scopeOf(caller),
-        ),
+        await hf.remote.beat(await readSessionId({ caller, ...call }), { held: body.held as Fence[] }, scopeOf(caller)),
       ),
   }),
   operation({
@@ -103,19 +99,19 @@ export const remoteOperations = [
     path: '/v1/sessions/{id}/progress',
     tag,
     summary: 'Report progress',
-    about: 'How far attempts are, and lines for their timelines.',
+    about: 'Reports the progress of attempts and adds log lines to their timelines.',
     scope: 'work',
     params: sessionId,
     body: z.strictObject({ reports: z.array(report).max(mostAtOnce) }),
     bodySize: 'large',
-    answers: { 200: { about: 'What became of each.', schema: written } },
+    answers: { 200: { about: 'One result per attempt.', schema: written } },
     problems: ['session_not_found', 'option_invalid'],
-    handle: async ({ hf, caller, body, ...given }) =>
+    handle: async ({ hf, caller, body, ...call }) =>
       json(
         200,
         beside(
           body.reports,
-          await hf.remote.progress(await readSessionId({ caller, ...given }), body.reports, scopeOf(caller)),
+          await hf.remote.progress(await readSessionId({ caller, ...call }), body.reports, scopeOf(caller)),
         ),
       ),
   }),
@@ -126,19 +122,19 @@ export const remoteOperations = [
     tag,
     summary: 'Settle attempts',
     about:
-      'How they ended; what follows from that, the server decides by the rules of the kind. May be sent again if the answer was lost.',
+      'Reports how attempts ended. The server decides what happens next by the rules of the kind. Safe to send again if the response was lost.',
     scope: 'work',
     params: sessionId,
     body: z.strictObject({ outcomes: z.array(outcome).max(mostAtOnce) }),
     bodySize: 'large',
-    answers: { 200: { about: 'What became of each.', schema: settled } },
+    answers: { 200: { about: 'One result per attempt.', schema: settled } },
     problems: ['session_not_found', 'option_invalid'],
-    handle: async ({ hf, caller, body, ...given }) =>
+    handle: async ({ hf, caller, body, ...call }) =>
       json(
         200,
         beside(
           body.outcomes,
-          await hf.remote.settle(await readSessionId({ caller, ...given }), body.outcomes, scopeOf(caller)),
+          await hf.remote.settle(await readSessionId({ caller, ...call }), body.outcomes, scopeOf(caller)),
         ),
       ),
   }),
@@ -147,20 +143,20 @@ export const remoteOperations = [
     method: 'post',
     path: '/v1/sessions/{id}/release',
     tag,
-    summary: 'Give attempts back',
-    about: 'Unharmed: it costs no retry.',
+    summary: 'Release attempts',
+    about: 'Returns attempts to the queue without using up a retry.',
     scope: 'work',
     params: sessionId,
     body: z.strictObject({ attempts: fences }),
     bodySize: 'input',
-    answers: { 200: { about: 'What became of each.', schema: settled } },
+    answers: { 200: { about: 'One result per attempt.', schema: settled } },
     problems: ['session_not_found'],
-    handle: async ({ hf, caller, body, ...given }) =>
+    handle: async ({ hf, caller, body, ...call }) =>
       json(
         200,
         beside(
           body.attempts,
-          await hf.remote.release(await readSessionId({ caller, ...given }), body.attempts as Fence[], scopeOf(caller)),
+          await hf.remote.release(await readSessionId({ caller, ...call }), body.attempts as Fence[], scopeOf(caller)),
         ),
       ),
   }),
@@ -170,35 +166,35 @@ export const remoteOperations = [
     path: '/v1/sessions/{id}',
     tag,
     summary: 'Close a session',
-    about: 'Gives back whatever it still holds.',
+    about: 'Releases all attempts that it still holds.',
     scope: 'work',
     params: sessionId,
-    answers: { 204: { about: 'It is closed.' } },
+    answers: { 204: { about: 'The session is closed.' } },
     problems: ['session_not_found'],
-    async handle({ hf, caller, ...given }) {
-      await hf.remote.close(await readSessionId({ caller, ...given }), scopeOf(caller))
+    async handle({ hf, caller, ...call }) {
+      await hf.remote.close(await readSessionId({ caller, ...call }), scopeOf(caller))
       return nothing()
     },
   }),
 ]
 
 async function claim(
-  given: Given<{ id: string }, unknown, unknown, { most?: number | undefined; waitMs?: number | undefined }>,
+  call: Call<{ id: string }, unknown, unknown, { most?: number | undefined; waitMs?: number | undefined }>,
 ): Promise<Reply> {
-  const { hf, door, caller, body } = given
-  const id = await readSessionId(given)
+  const { hf, gateway, caller, body } = call
+  const id = await readSessionId(call)
   if (!body.waitMs) return json(200, { attempts: await hf.remote.claim(id, body, scopeOf(caller)) })
-  const done = door.limits.wait(caller)
-  const counted = door.meter.waits()
-  // a key that is revoked while it waits must not be handed a job any more
+  const done = gateway.limits.wait(caller)
+  const counted = gateway.meter.waits()
+  // a key that is revoked while its request waits must not receive a job
   const unwelcome = new AbortController()
   const asking = setInterval(async () => {
-    if (!(await door.keyring.isStillGood(given.request))) unwelcome.abort()
+    if (!(await gateway.keyring.isStillGood(call.request))) unwelcome.abort()
   }, keyFreshMs)
   try {
-    const signal = AbortSignal.any([given.signal, unwelcome.signal])
+    const signal = AbortSignal.any([call.signal, unwelcome.signal])
     const attempts = await hf.remote.claim(id, { ...body, signal }, scopeOf(caller))
-    if (unwelcome.signal.aborted && attempts.length === 0) throw keyRefused()
+    if (unwelcome.signal.aborted && attempts.length === 0) throw keyRefused
     return json(200, { attempts })
   } finally {
     clearInterval(asking)

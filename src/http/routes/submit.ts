@@ -1,25 +1,24 @@
-import { setImmediate as immediate } from 'node:timers/promises'
 import { HoldfastError } from '../../errors/errors.ts'
 import { canonicalSteps } from '../../job/canonical.ts'
-import { partsOf } from '../../job/exact-json.ts'
+import { partsOf, valueSteps } from '../../job/exact-json.ts'
+import { RawJson } from '../../job/raw-json.ts'
 import type { SubmitOptions } from '../../submit/prepare.ts'
 import { isTraceparent } from '../../trace/trace.ts'
-import { accountOf, type Caller, mayDo, tenantFor } from '../caller.ts'
-import { type Given, json, operation } from '../operation.ts'
-import { jobWhole, newJob, newJobs, showJob, submitted } from '../schemas/job.ts'
-import { text } from '../schemas/words.ts'
+import { accountOf, type Caller, mayDo } from '../caller.ts'
+import { check } from '../check.ts'
+import { type Call, json, operation } from '../operation.ts'
+import { jobWhole, newJob, newJobs, showJob, submitted, uncheckedJobs } from '../schemas/job.ts'
+import { text } from '../schemas/primitives.ts'
+import { tenantFor } from '../tenant-check.ts'
 import { appliedHeader, preferHeader, waitFor, waitMsOf } from '../wait.ts'
 import { z } from '../zod.ts'
 
 const idempotencyKey = text(255).min(1).optional().openapi({
-  description: 'The same key and body give the same answer, however often it is sent; another body is refused.',
+  description:
+    'Requests with the same key and body return the same response. The same key with a different body is rejected.',
 })
 
-const traceparent = z
-  .string()
-  .max(200)
-  .optional()
-  .openapi({ description: 'The trace that the job becomes a part of (W3C).' })
+const traceparent = z.string().max(200).optional().openapi({ description: 'W3C trace context that the job joins.' })
 
 const submitHeaders = z.object({ 'idempotency-key': idempotencyKey, prefer: preferHeader, traceparent })
 
@@ -39,10 +38,10 @@ const problems = [
 
 type NewJob = z.output<typeof newJob>
 
-/** After so many jobs of a batch, others have a turn. */
-const jobsPerTurn = 250
+/** How many jobs of a batch are prepared before other requests get a turn. */
+const jobsPerTurn = 100
 
-/** Submitting: one job, or many. */
+/** Operations that submit one job, or many. */
 export const submitOperations = [
   operation({
     id: 'submitJob',
@@ -51,34 +50,35 @@ export const submitOperations = [
     tag: 'jobs',
     summary: 'Submit a job',
     about:
-      'Answers once the job is stored. With `Prefer: wait=10` it answers the whole job as soon as it has ended, if it does so in time; for this the key needs the scope `read`, too.',
+      'Responds once the job is stored. With `Prefer: wait=10`, returns the whole job if it ends within 10 seconds; this also requires the scope `read`.',
     scope: 'submit',
     headers: submitHeaders,
     body: newJob,
     bodySize: 'input',
+    leavesInputs: true,
     answers: {
       200: {
-        about: 'The job, which has ended within the time of `Prefer: wait`.',
+        about: 'The job ended within the time of `Prefer: wait`.',
         schema: jobWhole,
-        headers: { 'Preference-Applied': 'The wait.' },
+        headers: { 'Preference-Applied': 'The wait that was applied.' },
       },
       202: {
-        about: 'The job was stored, or had been by an earlier request with the same key.',
+        about: 'The job is stored, by this request or an earlier one with the same key.',
         schema: submitted,
-        headers: { Location: 'Where the job is.' },
+        headers: { Location: 'URL of the job.' },
       },
     },
     problems: [...problems, 'waits_exhausted'],
-    async handle(given) {
-      const { headers, body, caller, hf } = given
-      const [job, options] = await prepared(given, body, headers['idempotency-key'], headers.traceparent)
-      const handle = await hf.submit(job, body.input as never, options)
+    async handle(call) {
+      const { headers, body, caller, hf } = call
+      const { job, input, options } = await prepared(call, body, headers['idempotency-key'], headers.traceparent)
+      const handle = await hf.submit(job, input as never, options)
       const url = `/v1/jobs/${handle.id}`
-      // whoever may only submit is shown nothing of what comes of it
+      // a key that may only submit must not see what becomes of the job
       const waitMs = mayDo(caller, 'read') ? waitMsOf(headers.prefer) : undefined
       const told = { location: url, ...replayed(handle.isNew), ...appliedHeader(waitMs) }
       if (waitMs) {
-        await waitFor(given, handle.id, waitMs)
+        await waitFor(call, handle.id, waitMs)
         const now = await hf.get(handle.id)
         if (now && now.finishedAt !== null) return json(200, showJob(now), told)
       }
@@ -91,33 +91,43 @@ export const submitOperations = [
     path: '/v1/jobs/batch',
     tag: 'jobs',
     summary: 'Submit many jobs',
-    about: 'Up to 5,000 jobs of any kinds: all of them are stored, or none.',
+    about: 'Submits up to 5,000 jobs of any kind, all or none.',
     scope: 'submit',
     headers: z.object({ 'idempotency-key': idempotencyKey, traceparent }),
     body: newJobs,
+    outerBody: uncheckedJobs,
     bodySize: 'large',
-    answers: { 202: { about: 'All were stored, in this order.', schema: z.object({ jobs: z.array(submitted) }) } },
+    leavesInputs: true,
+    answers: {
+      202: {
+        about: 'All jobs are stored. Listed in the order of the request.',
+        schema: z.object({ jobs: z.array(submitted) }),
+      },
+    },
     problems,
-    async handle(given) {
-      const { headers, body, caller, hf } = given
+    async handle(call) {
+      const { headers, body, caller, hf } = call
       const key = headers['idempotency-key']
       const all: Parameters<typeof hf.submitMixed>[0][number][] = []
-      for (const [index, one] of body.jobs.entries()) {
-        // each has its own key, and all are bound to the whole batch, so that another batch with the same key is refused as a whole
+      const checked: NewJob[] = []
+      for (const [index, unchecked] of body.jobs.entries()) {
+        const one = check(`body.jobs.${index}`, newJob, unchecked) as NewJob
+        checked.push(one)
+        // each job has its own key, and all are bound to the whole batch, so that another batch with the same key is refused as a whole
         const own = key === undefined ? undefined : `${key}#${index}`
-        const [job, options] = await prepared(
-          given,
+        const { job, input, options } = await prepared(
+          call,
           one,
           own,
           headers.traceparent,
           index === 0 && key ? body.jobs.length : undefined,
         )
-        all.push({ ...options, job, input: one.input })
-        if (index % jobsPerTurn === 0) await immediate()
+        all.push({ ...options, job, input })
+        if (index % jobsPerTurn === 0) await call.rest()
       }
-      const handles = await given.door.gate.run(accountOf(caller), () => hf.submitMixed(all))
+      const handles = await call.gateway.gate.run(accountOf(caller), () => hf.submitMixed(all))
       const jobs = handles.map(({ id }, index) => {
-        const one = body.jobs[index] as NewJob
+        const one = checked[index] as NewJob
         return { id, kind: one.kind, tenant: ownerOf(caller, one), url: `/v1/jobs/${id}` }
       })
       return json(202, { jobs }, replayed(handles.some(({ isNew }) => isNew)))
@@ -133,9 +143,9 @@ function ownerOf(caller: Caller, { tenant }: NewJob): string {
   return tenantFor(caller, tenant) ?? 'default'
 }
 
-/** The kind and the options of one job. The key of the header stands for the whole body, that of the body for kind and input. */
+/** The kind, input and options of one job. A key in the header covers the whole body; a key in the body covers kind and input. */
 async function prepared(
-  given: Given,
+  call: Call,
   body: NewJob,
   idempotency: string | undefined,
   trace: string | undefined,
@@ -143,11 +153,14 @@ async function prepared(
 ) {
   const { kind, input: _, key, tenant: __, runAt, ...options } = body
   if (key !== undefined && idempotency !== undefined)
-    throw new HoldfastError('request_invalid', 'Send an Idempotency-Key or a `key` in the body, not both.')
+    throw new HoldfastError(
+      'request_invalid',
+      'Send either an Idempotency-Key header or a `key` in the body, not both.',
+    )
   const covers = { ...options, ...(runAt === undefined ? {} : { runAt }), ...(count === undefined ? {} : { count }) }
   const chosen: SubmitOptions & { tenant: string } = {
     ...(options as SubmitOptions),
-    tenant: ownerOf(given.caller, body),
+    tenant: ownerOf(call.caller, body),
     ...(runAt === undefined ? {} : { runAt: new Date(runAt) }),
     ...(key === undefined ? {} : { key }),
     ...(idempotency === undefined
@@ -155,8 +168,13 @@ async function prepared(
       : { key: idempotency, ...(Object.keys(covers).length > 0 ? { keyCovers: covers } : {}) }),
     ...(isTraceparent(trace) ? { traceparent: trace } : {}),
   }
-  // what a key is compared by is made of the whole input
-  if (chosen.key !== undefined && partsOf(body.input))
-    await given.door.slices.run(accountOf(given.caller), canonicalSteps(body.input))
-  return [await given.door.kinds.named(kind, chosen.tenant), chosen] as const
+  const job = await call.gateway.kinds.named(kind, chosen.tenant)
+  const { slices } = call.gateway
+  const owner = accountOf(call.caller)
+  const needsValue = chosen.key !== undefined || job.input !== undefined
+  const input =
+    body.input instanceof RawJson && needsValue ? await slices.run(owner, valueSteps(body.input)) : body.input
+  // a key is compared by the whole input
+  if (chosen.key !== undefined && partsOf(input)) await slices.run(owner, canonicalSteps(input))
+  return { job, input, options: chosen }
 }

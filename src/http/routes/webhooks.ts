@@ -1,8 +1,9 @@
-import type { Endpoint, NewEndpoint } from '../../engine/webhooks.ts'
-import { actFor, byCaller, scopeFor, tenantFor } from '../caller.ts'
+import type { Endpoint, NewEndpoint } from '../../webhooks/endpoints.ts'
+import { byCaller } from '../caller.ts'
+import { positionIn } from '../cursor.ts'
 import { json, nothing, operation } from '../operation.ts'
-import { placeIn } from '../place.ts'
-import { byId, cursor, id, limit, next, tenant, text, time } from '../schemas/words.ts'
+import { byId, cursor, id, limit, next, tenant, text, time } from '../schemas/primitives.ts'
+import { actFor, scopeFor, tenantFor } from '../tenant-check.ts'
 import { z } from '../zod.ts'
 import { linkTo } from './jobs.ts'
 
@@ -15,7 +16,7 @@ const endpoint = z
     items: z.boolean(),
     headerNames: z
       .array(z.string())
-      .openapi({ description: 'The headers that are sent along; what they hold is not shown.' }),
+      .openapi({ description: 'Names of the custom headers. Their values are not shown.' }),
     note: z.string().nullable(),
     createdAt: time,
     disabledAt: time.nullable(),
@@ -26,13 +27,13 @@ const endpoint = z
   .openapi('Webhook')
 
 const withSecret = endpoint
-  .extend({ secret: z.string().openapi({ description: 'Shown this once.' }) })
+  .extend({ secret: z.string().openapi({ description: 'Shown only once.' }) })
   .openapi('WebhookWithSecret')
 
 const settable = {
   url: z.string().max(2_000),
   types: z.array(z.string().max(100)).min(1).max(50).optional(),
-  items: z.boolean().optional().openapi({ description: 'Whether it gets the events of the items of fan-outs, too.' }),
+  items: z.boolean().optional().openapi({ description: 'Whether to send events of fan-out items.' }),
   headers: z.record(z.string().max(200), z.string().max(4_000)).optional(),
   note: text(1_000).optional(),
 }
@@ -46,12 +47,12 @@ const urlProblems = [
   'option_invalid',
 ] as const
 
-/** An endpoint without what its headers hold: they often carry somebody's token. */
+/** An endpoint without the values of its headers, which often contain a token. */
 function show<E extends Endpoint>({ headers, ...rest }: E): object {
   return { ...rest, headerNames: Object.keys(headers) }
 }
 
-/** Where events are sent. */
+/** Operations on webhook endpoints. */
 export const webhookOperations = [
   operation({
     id: 'createWebhook',
@@ -59,10 +60,12 @@ export const webhookOperations = [
     path: '/v1/webhooks',
     tag: 'webhooks',
     summary: 'Create a webhook',
-    about: 'It gets what happens from here on, signed with the secret that is shown this once.',
+    about: 'Receives events from now on, signed with a secret that is shown only once.',
     scope: 'operate',
     body: z.strictObject({ ...settable, secret: z.string().max(200).optional(), tenant: tenant.optional() }),
-    answers: { 201: { about: 'It was created.', schema: withSecret, headers: { Location: 'Where it is.' } } },
+    answers: {
+      201: { about: 'The webhook is created.', schema: withSecret, headers: { Location: 'URL of the webhook.' } },
+    },
     problems: [...urlProblems, 'too_many_endpoints'],
     async handle({ hf, caller, body }) {
       const owner = tenantFor(caller, body.tenant) ?? 'default'
@@ -77,18 +80,19 @@ export const webhookOperations = [
     tag: 'webhooks',
     summary: 'List webhooks',
     scope: 'read',
+    isScan: true,
     query: z.strictObject({ tenant: tenant.optional(), limit: limit.optional(), cursor: cursor.optional() }),
     answers: { 200: { about: 'A page of webhooks.', schema: z.object({ webhooks: z.array(endpoint), next }) } },
-    async handle({ hf, door, caller, query, request }) {
-      const before = await placeIn(door.seal, 'webhooks', query.cursor)
+    async handle({ hf, gateway, caller, query, request }) {
+      const before = await positionIn(gateway.cursorTokens, 'webhooks', query.cursor)
       const most = query.limit ?? 50
       const found = await hf.webhooks.list({
         ...scopeFor(caller, query.tenant),
         limit: most,
         ...(before === undefined ? {} : { before }),
       })
-      const place = found.length < most ? null : await door.seal.seal(`webhooks ${found.at(-1)?.id}`)
-      return json(200, { webhooks: found.map(show), next: place }, linkTo(request, place))
+      const nextCursor = found.length < most ? null : await gateway.cursorTokens.seal(`webhooks ${found.at(-1)?.id}`)
+      return json(200, { webhooks: found.map(show), next: nextCursor }, linkTo(request, nextCursor))
     },
   }),
   operation({
@@ -109,11 +113,11 @@ export const webhookOperations = [
     path: '/v1/webhooks/{id}',
     tag: 'webhooks',
     summary: 'Change a webhook',
-    about: 'Only what is given is changed.',
+    about: 'Fields you omit stay unchanged.',
     scope: 'operate',
     params: byId,
     body: z.strictObject({ ...settable, url: settable.url.optional() }),
-    answers: { 200: { about: 'The webhook as it is now.', schema: endpoint } },
+    answers: { 200: { about: 'The updated webhook.', schema: endpoint } },
     problems: ['endpoint_not_found', ...urlProblems],
     handle: async ({ hf, caller, params, body }) =>
       json(200, show(await hf.webhooks.update(params.id, body as Partial<NewEndpoint>, actFor(caller)))),
@@ -124,10 +128,10 @@ export const webhookOperations = [
     path: '/v1/webhooks/{id}',
     tag: 'webhooks',
     summary: 'Remove a webhook',
-    about: 'What waits for it becomes dead letters, which stay listed until they are old.',
+    about: 'Pending deliveries become dead letters, which stay listed until their retention time ends.',
     scope: 'operate',
     params: byId,
-    answers: { 204: { about: 'It is gone.' } },
+    answers: { 204: { about: 'The webhook is removed.' } },
     problems: ['endpoint_not_found'],
     async handle({ hf, caller, params }) {
       await hf.webhooks.remove(params.id, actFor(caller))
@@ -139,15 +143,15 @@ export const webhookOperations = [
     method: 'post',
     path: '/v1/webhooks/{id}/rotate',
     tag: 'webhooks',
-    summary: 'Give a webhook another secret',
-    about: 'For the time of grace, deliveries are signed with both.',
+    summary: 'Rotate the secret of a webhook',
+    about: 'Deliveries are signed with both secrets during the grace period.',
     scope: 'operate',
     params: byId,
     body: z.strictObject({
       graceMs: z.number().min(0).max(31_536_000_000).optional(),
       secret: z.string().max(200).optional(),
     }),
-    answers: { 200: { about: 'The webhook with its secret.', schema: withSecret } },
+    answers: { 200: { about: 'The webhook with its new secret.', schema: withSecret } },
     problems: ['endpoint_not_found', 'webhook_secret_invalid', 'option_invalid'],
     handle: async ({ hf, caller, params, body }) =>
       json(200, show(await hf.webhooks.rotate(params.id, { ...(body as object), ...actFor(caller) }))),
@@ -157,10 +161,10 @@ export const webhookOperations = [
     method: 'post',
     path: '/v1/webhooks/{id}/enable',
     tag: 'webhooks',
-    summary: 'Switch a webhook on',
+    summary: 'Enable a webhook',
     scope: 'operate',
     params: byId,
-    answers: { 200: { about: 'The webhook as it is now.', schema: endpoint } },
+    answers: { 200: { about: 'The updated webhook.', schema: endpoint } },
     problems: ['endpoint_not_found'],
     handle: async ({ hf, caller, params }) => json(200, show(await hf.webhooks.enable(params.id, actFor(caller)))),
   }),
@@ -169,12 +173,12 @@ export const webhookOperations = [
     method: 'post',
     path: '/v1/webhooks/{id}/disable',
     tag: 'webhooks',
-    summary: 'Switch a webhook off',
-    about: 'What waits for it, and what comes, becomes dead letters.',
+    summary: 'Disable a webhook',
+    about: 'Pending deliveries and new events become dead letters.',
     scope: 'operate',
     params: byId,
     body: z.strictObject({ why: text(1_000).optional() }),
-    answers: { 200: { about: 'The webhook as it is now.', schema: endpoint } },
+    answers: { 200: { about: 'The updated webhook.', schema: endpoint } },
     problems: ['endpoint_not_found'],
     handle: async ({ hf, caller, params, body }) =>
       json(200, show(await hf.webhooks.disable(params.id, { ...(body as object), ...actFor(caller) }))),
@@ -184,13 +188,13 @@ export const webhookOperations = [
     method: 'post',
     path: '/v1/webhooks/{id}/test',
     tag: 'webhooks',
-    summary: 'Send a sample to a webhook',
-    about: 'Signed, at once, once; answers what came of it. Tests count as webhooks in flight.',
+    summary: 'Test a webhook',
+    about: 'Sends one signed test event immediately and returns the result. Tests count as webhooks in flight.',
     scope: 'operate',
     params: byId,
     answers: {
       200: {
-        about: 'What came of it.',
+        about: 'The result of the test.',
         schema: z
           .object({
             isDelivered: z.boolean(),

@@ -1,7 +1,8 @@
 import type { Why } from '../../engine/why.ts'
-import { byCaller, mustHave, scopeFor } from '../caller.ts'
+import { byCaller, mustHave } from '../caller.ts'
 import { json, operation } from '../operation.ts'
-import { byId, id, state, time } from '../schemas/words.ts'
+import { byId, id, state, time } from '../schemas/primitives.ts'
+import { scopeFor } from '../tenant-check.ts'
 import { z } from '../zod.ts'
 
 const verdict = z.object({ code: z.string(), sentence: z.string() })
@@ -12,69 +13,71 @@ const why = z
     at: time,
     state: state.nullable(),
     verdict,
-    orphan: z.string().nullable().openapi({ description: 'The class of orphan that it is, if it is one.' }),
+    orphan: z.string().nullable().openapi({ description: 'Orphan class of the job, if it is an orphan.' }),
     next: z
       .object({ what: z.string(), byAt: time.nullable() })
       .nullable()
-      .openapi({ description: 'What will happen by itself, and by when.' }),
-    disagreements: z.array(z.string()).openapi({ description: 'Where the sources contradict each other.' }),
-    facts: z.record(z.string(), z.unknown()).openapi({ description: 'What every source of truth says.' }),
+      .openapi({ description: 'What happens next without intervention, and by when.' }),
+    disagreements: z.array(z.string()).openapi({ description: 'Contradictions between the sources.' }),
+    facts: z.record(z.string(), z.unknown()).openapi({ description: 'Facts from every source of truth.' }),
     repair: z.object({ name: z.string(), sentence: z.string() }).nullable(),
     snapshots: z
       .array(z.object({ at: time, attempt: z.number().int(), event: z.string(), verdict: verdict.nullable() }))
-      .openapi({ description: 'What was to be said when attempts of it failed or lost their workers.' }),
+      .openapi({ description: 'Verdicts recorded when attempts failed or lost their workers.' }),
   })
   .openapi('Why')
 
-/** Why a job is where it is, and what helps. */
+/** Operations that diagnose and repair a job. */
 export const whyOperations = [
   operation({
     id: 'whyJob',
     method: 'get',
     path: '/v1/jobs/{id}/why',
     tag: 'jobs',
-    summary: 'Say why a job is where it is',
+    summary: 'Explain the state of a job',
     about:
-      'What every source of truth says, where they disagree, a verdict in one sentence, what happens by itself and by when, and a repair.',
+      'Returns a one-sentence verdict, the facts from every source of truth, contradictions between them, what happens next and by when, and a possible repair.',
     scope: 'read',
+    isScan: true,
     params: byId,
     answers: { 200: { about: 'The verdict and its reasons.', schema: why } },
-    problems: ['job_not_found'],
+    problems: ['job_not_found', 'job_gone'],
     handle: async ({ hf, caller, params }) => json(200, show(await hf.why(params.id, scopeFor(caller)))),
   }),
   operation({
-    id: 'mendJob',
+    id: 'repairJob',
     method: 'post',
-    path: '/v1/jobs/{id}/mend',
+    path: '/v1/jobs/{id}/repair',
     tag: 'jobs',
-    summary: 'Make the repair of a verdict',
+    summary: 'Repair a job',
     about:
-      'Through the same statements as everything else, so a repair that is no longer right does nothing. With `dryRun` it only says what it would do, like `why`; without it, the key needs the scope `operate`.',
+      'Applies the repair that `why` suggests. A repair uses the same guarded statements as normal operation, so an outdated repair does nothing. With `dryRun`, only returns what it would do; without it, the key needs the scope `operate`.',
     scope: 'read',
+    isScan: true,
     params: byId,
     body: z.strictObject({ dryRun: z.boolean().optional() }),
     answers: {
       200: {
-        about: 'What was done, and how it stands now.',
+        about: 'What was done, and the verdict afterwards.',
         schema: z
           .object({ repair: z.string().nullable(), sentence: z.string(), isApplied: z.boolean(), why })
           .openapi('Mended'),
       },
     },
-    problems: ['job_not_found', 'move_illegal'],
+    problems: ['job_not_found', 'job_gone', 'move_illegal'],
     async handle({ hf, caller, params, body }) {
       if (body.dryRun !== true) mustHave(caller, 'operate', false)
-      const mended = await hf.mend(params.id, {
+      const repaired = await hf.repair(params.id, {
         ...scopeFor(caller),
         ...byCaller(caller),
         dryRun: body.dryRun ?? false,
       })
-      return json(200, { ...mended, why: show(mended.why) })
+      return json(200, { ...repaired, why: show(repaired.why) })
     },
   }),
 ]
 
-/** The stack of a handler is for whoever runs it. */
-function show(given: Why): object {
-  return JSON.parse(JSON.stringify(given, (name, value) => (name === 'stack' ? undefined : value)))
+/** A diagnosis without stacks, which are only for those who run the handlers. */
+function show(why: Why): object {
+  return JSON.parse(JSON.stringify(why, (name, value) => (name === 'stack' ? undefined : value)))
 }

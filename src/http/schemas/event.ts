@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import type { TimelineEvent } from '../../engine/job.ts'
 import type { LogEvent } from '../../events/event.ts'
+import type { TimelineEvent } from '../../reads/job.ts'
 import type { Caller } from '../caller.ts'
-import type { Seal } from '../seal.ts'
+import type { CursorTokens } from '../cursor-token.ts'
 import { z } from '../zod.ts'
-import { anything, time } from './words.ts'
+import { anything, time } from './primitives.ts'
 
 const common = {
-  id: z.string().openapi({ description: 'Its place in the log: pass it on as `after`, or as Last-Event-ID.' }),
+  id: z.string().openapi({ description: 'Position in the log. Pass it as `after` or as Last-Event-ID.' }),
   at: time,
   type: z.string().openapi({ example: 'job.succeeded' }),
   attempt: z.number().int(),
@@ -25,41 +25,41 @@ export const logEvent = z
     job: z.string().nullable(),
     kind: z.string().nullable(),
     tenant: z.string(),
-    state: z.string().nullable().openapi({ description: 'What the job became by it.' }),
+    state: z.string().nullable().openapi({ description: 'State of the job after the event.' }),
     item: z
       .object({ parent: z.string().nullable(), key: z.string(), position: z.number().int() })
       .nullable()
-      .openapi({ description: 'If it is about an item of a fan-out: whose, its key, and its place among the items.' }),
+      .openapi({ description: 'For an event of a fan-out item: its parent, key and position.' }),
   })
   .openapi('Event')
 
-/** The place of an event, as the caller may know it: numbers of the log would tell a tenant how much others do, and so would their lengths. */
-export function placeOf(seal: Seal, caller: Caller, seq: number): Promise<string> | string {
-  return caller.tenant === null ? String(seq) : seal.seal(`event ${digits(seq)}`)
+/** The position of an event, as shown to the caller: sequence numbers would tell a tenant how much others do, and so would their lengths. */
+export function positionOf(cursorTokens: CursorTokens, caller: Caller, seq: number): Promise<string> | string {
+  return caller.tenant === null ? String(seq) : cursorTokens.seal(`event ${digits(seq)}`)
 }
 
-/** A place between events, where somebody goes on: another word each time, or it would tell a tenant whether others did something meanwhile. */
-export function placeBetween(seal: Seal, caller: Caller, seq: number): Promise<string> | string {
+/** A position between events, to continue from. It differs each time, or it would tell a tenant whether others did something meanwhile. */
+export function positionBetween(cursorTokens: CursorTokens, caller: Caller, seq: number): Promise<string> | string {
   if (caller.tenant === null) return String(seq)
-  return seal.seal(`event ${digits(seq)} ${randomBytes(6).toString('hex')}`)
+  return cursorTokens.seal(`event ${digits(seq)} ${randomBytes(6).toString('hex')}`)
 }
 
-/** Numbers of one length: what is sealed is as long as before. */
+/** Pads a number, so that all sealed positions have the same length. */
 export function digits(seq: number): string {
   return String(seq).padStart(16, '0')
 }
 
-/** One event of a timeline, as it is shown. */
-export async function showEvent(seal: Seal, caller: Caller, event: TimelineEvent): Promise<object> {
+/** One event of a timeline, as shown to the caller. */
+export async function showEvent(cursorTokens: CursorTokens, caller: Caller, event: TimelineEvent): Promise<object> {
   const { seq, at, type, attempt, stage, data } = event
-  return { id: await placeOf(seal, caller, seq), at, type, attempt, stage, data: withoutStack(data) }
+  return { id: await positionOf(cursorTokens, caller, seq), at, type, attempt, stage, data: withoutStack(data) }
 }
 
-/** One event of the log, as it is shown. */
-export async function showLogEvent(seal: Seal, caller: Caller, event: LogEvent): Promise<object> {
+/** One event of the log, as shown to the caller. */
+export async function showLogEvent(cursorTokens: CursorTokens, caller: Caller, event: LogEvent): Promise<object> {
   const { seq, at, type, attempt, stage, data, jobId, kind, tenant, state, item } = event
   return {
-    id: await placeOf(seal, caller, seq),
+    id: await positionOf(cursorTokens, caller, seq),
     at,
     type,
     job: jobId,
@@ -73,7 +73,7 @@ export async function showLogEvent(seal: Seal, caller: Caller, event: LogEvent):
   }
 }
 
-/** What went wrong may come with the stack of a handler, which is nobody's business out here. */
+/** Removes the stack of a handler's error, which callers must not see. */
 function withoutStack(data: unknown): unknown {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) return data
   const { stack: _, ...rest } = data as Record<string, unknown>

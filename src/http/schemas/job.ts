@@ -1,6 +1,6 @@
-import type { Job, JobSummary } from '../../engine/job.ts'
+import type { Job, JobSummary } from '../../reads/job.ts'
 import { z } from '../zod.ts'
-import { anything, fields, id, jobError, name, next, state, tenant, text, time } from './words.ts'
+import { anything, fields, id, jobError, name, next, state, tenant, text, time } from './primitives.ts'
 
 const summary = {
   id,
@@ -8,10 +8,10 @@ const summary = {
   queue: z.string(),
   tenant: z.string(),
   state,
-  stage: z.number().int().openapi({ description: 'The number of the stage that it stands at, from 0.' }),
+  stage: z.number().int().openapi({ description: 'Index of the current stage, from 0.' }),
   attempt: z.number().int(),
-  failures: z.number().int().openapi({ description: 'How often the present stage has failed.' }),
-  crashes: z.number().int().openapi({ description: 'How many workers the present stage has lost.' }),
+  failures: z.number().int().openapi({ description: 'Failed attempts of the current stage.' }),
+  crashes: z.number().int().openapi({ description: 'Workers lost in the current stage.' }),
   priority: z.number().int(),
   submittedAt: time,
   runAt: time.nullable(),
@@ -23,7 +23,7 @@ const summary = {
 /** A job, as lists show it. */
 export const jobSummary = z.object(summary).openapi('JobSummary')
 
-/** How far a stage is, as its handler says. */
+/** The progress of a stage, as reported by its handler. */
 export const progress = z.object({
   stage: z.number().int(),
   attempt: z.number().int(),
@@ -33,16 +33,14 @@ export const progress = z.object({
   at: z.string(),
 })
 
-/** A job, whole. */
+/** A job with everything. */
 export const jobWhole = z
   .object({
     ...summary,
     input: anything,
     meta: z.record(z.string(), z.unknown()).nullable(),
     stages: z.array(z.object({ name: z.string(), optional: z.boolean() })),
-    outputs: z
-      .record(z.string(), z.unknown())
-      .openapi({ description: 'What its stages have returned so far, by stage.' }),
+    outputs: z.record(z.string(), z.unknown()).openapi({ description: 'Outputs of completed stages, by stage name.' }),
     progress: progress.nullable(),
   })
   .openapi('Job')
@@ -53,7 +51,7 @@ export const jobPage = z.object({ jobs: z.array(jobSummary), next }).openapi('Jo
 /** The webhook of one job. */
 const webhook = z.strictObject({
   url: z.string().max(2_000),
-  secret: z.string().max(200).openapi({ description: 'The signing secret, `whsec_…`.' }),
+  secret: z.string().max(200).openapi({ description: 'Signing secret (`whsec_…`).' }),
   types: z.array(z.string().max(100)).max(50).optional(),
   headers: z.record(z.string().max(200), z.string().max(4_000)).optional(),
 })
@@ -66,20 +64,25 @@ export const newJob = z
     key: text(300)
       .min(1)
       .optional()
-      .openapi({ description: 'The same key and input give the same job, however often it is submitted.' }),
+      .openapi({ description: 'Idempotency key: the same key and input always return the same job.' }),
     tenant: tenant.optional(),
-    runAt: time.optional().openapi({ description: 'Not before this time.' }),
+    runAt: time.optional().openapi({ description: 'Run no earlier than this time.' }),
     delayMs: z.number().min(0).max(3_153_600_000_000).optional(),
     priority: z.number().int().min(1).max(4).optional().openapi({ description: '1 (first) to 4 (last).' }),
-    meta: fields.optional().openapi({ description: 'Anything small that should travel with the job.' }),
+    meta: fields.optional().openapi({ description: 'Small custom data, stored with the job.' }),
     webhook: webhook.optional(),
   })
   .openapi('NewJob')
 
 /** Jobs to submit. */
-export const newJobs = z.strictObject({ jobs: z.array(newJob).min(1).max(5_000) }).openapi('NewJobs')
+const batchOf = <T extends z.ZodType>(one: T) => z.strictObject({ jobs: z.array(one).min(1).max(5_000) })
 
-/** A job that was submitted. It says nothing that changes, so that the same request gets the same answer. */
+export const newJobs = batchOf(newJob).openapi('NewJobs')
+
+/** The same before each job is validated. */
+export const uncheckedJobs = batchOf(z.unknown())
+
+/** A submitted job. It contains nothing that changes, so that the same request gets the same response. */
 export const submitted = z.object({ id, kind: z.string(), tenant: z.string(), url: z.string() }).openapi('Submitted')
 
 /** How a job ended. */
@@ -89,14 +92,14 @@ export const result = z
     state: z.enum(['succeeded', 'partial']),
     isPartial: z
       .boolean()
-      .openapi({ description: 'Whether something is missing: an optional stage failed, or some items did.' }),
-    output: anything.openapi({ description: 'What the last stage returned; null if it failed.' }),
+      .openapi({ description: 'Whether the result is incomplete: an optional stage or some items failed.' }),
+    output: anything.openapi({ description: 'Output of the last stage; null if it failed.' }),
     outputs: z.record(z.string(), z.unknown()),
     error: jobError.nullable(),
   })
   .openapi('Result')
 
-/** Where a job stands that has not ended yet. */
+/** The state of a job that has not ended yet. */
 export const unfinished = z
   .object({
     id,
@@ -104,18 +107,16 @@ export const unfinished = z
     stage: z.number().int(),
     attempt: z.number().int(),
     progress: progress.nullable(),
-    outputs: z
-      .record(z.string(), z.unknown())
-      .openapi({ description: 'What its stages have returned so far, by stage.' }),
+    outputs: z.record(z.string(), z.unknown()).openapi({ description: 'Outputs of completed stages, by stage name.' }),
   })
   .openapi('Unfinished')
 
-/** A job without what is nobody's business: where its worker is, and the stack of its error. */
+/** A job without what callers must not see: its session, and the stack of its error. */
 export function showSummary({ sessionId: _, ...job }: JobSummary): object {
   return { ...job, error: showError(job.error) }
 }
 
-/** The same for a whole job. */
+/** The same for a job with everything. */
 export function showJob({ sessionId: _, ...job }: Job): object {
   return { ...job, error: showError(job.error) }
 }

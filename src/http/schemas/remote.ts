@@ -1,12 +1,15 @@
-import { mostAtOnce, mostLines, remoteErrorCodes } from '../../worker/remote-given.ts'
+import { mostAtOnce, mostLines, remoteErrorCodes } from '../../remote/validate.ts'
 import { z } from '../zod.ts'
-import { anything, fields, id, name, text, time } from './words.ts'
+import { anything, fields, id, keep, name, text, time } from './primitives.ts'
 
 const milliseconds = z.number().int().min(0).max(2_000_000_000)
 
 const stage = z.strictObject({
   name,
-  optional: z.boolean().optional().openapi({ description: 'If it fails for good, the job ends partial.' }),
+  optional: z
+    .boolean()
+    .optional()
+    .openapi({ description: 'If this stage fails permanently, the job ends as partial.' }),
   timeoutMs: milliseconds.min(1).optional(),
   retries: z.number().int().min(0).max(1_000).optional(),
   backoff: z
@@ -23,17 +26,14 @@ const remoteKind = z.strictObject({
   queue: name.optional(),
   priority: z.number().int().min(1).max(4).optional(),
   crashBudget: z.number().int().min(1).max(1_000).optional(),
-  stages: z.array(stage).min(1).max(100).optional().openapi({ description: 'Without any: one stage called `run`.' }),
+  keep: keep.optional(),
+  stages: z.array(stage).min(1).max(100).optional().openapi({ description: 'Default: one stage named `run`.' }),
 })
 
 /** What a remote worker says about itself. */
 export const newSession = z
   .strictObject({
-    kinds: z
-      .array(remoteKind)
-      .min(1)
-      .max(1_000)
-      .openapi({ description: 'At most as many as the setting `kindsPerSession` says.' }),
+    kinds: z.array(remoteKind).min(1).max(1_000).openapi({ description: 'Up to the setting `kindsPerSession`.' }),
     host: text(200).optional(),
     pid: z.number().int().min(0).max(2_147_483_647).optional(),
     concurrency: z.number().int().min(1).max(10_000).optional(),
@@ -43,7 +43,7 @@ export const newSession = z
       .min(500)
       .max(3_600_000)
       .optional()
-      .openapi({ description: 'How long the worker is taken for alive after its last heartbeat.' }),
+      .openapi({ description: 'How long the worker counts as alive after its last heartbeat.' }),
   })
   .openapi('NewSession')
 
@@ -52,10 +52,10 @@ export const openedSession = z
   .object({
     id: z.string().openapi({
       description:
-        'For the path of its requests. With a key for all tenants, the number of the session; else a text that means nothing.',
+        'Session id for request paths. The session number with a key for all tenants; otherwise an opaque string.',
     }),
     leaseMs: z.number().int(),
-    heartbeatMs: z.number().int().openapi({ description: 'How often to send a heartbeat.' }),
+    heartbeatMs: z.number().int().openapi({ description: 'Interval at which to send heartbeats.' }),
     leaseUntil: time,
   })
   .openapi('OpenedSession')
@@ -65,27 +65,25 @@ const fence = { id, attempt: z.number().int().min(1).max(2_147_483_647) }
 /** Attempts, by their fences. */
 export const fences = z.array(z.strictObject(fence)).max(mostAtOnce)
 
-/** An attempt, as a remote worker is given it. */
+/** An attempt, as a remote worker receives it. */
 export const attempt = z
   .object({
     ...fence,
     kind: z.string(),
     queue: z.string(),
     tenant: z.string(),
-    stage: z.string().openapi({ description: 'The name of the stage to run.' }),
+    stage: z.string().openapi({ description: 'Name of the stage to run.' }),
     input: anything,
-    outputs: z
-      .record(z.string(), z.unknown())
-      .openapi({ description: 'What the earlier stages returned, by their names.' }),
+    outputs: z.record(z.string(), z.unknown()).openapi({ description: 'Outputs of earlier stages, by stage name.' }),
     timeoutMs: z.number(),
-    deadlineAt: time.openapi({ description: 'When the attempt is taken for hung and given to another worker.' }),
+    deadlineAt: time.openapi({ description: 'When the attempt counts as hung and goes to another worker.' }),
     failures: z.number().int(),
     submittedAt: time,
     traceparent: z.string().nullable(),
   })
   .openapi('Attempt')
 
-/** An attempt that the worker holds no longer. */
+/** An attempt that the worker no longer holds. */
 export const lostAttempt = z.object({ ...fence, reason: z.enum(['cancelled', 'lease_lost']) })
 
 /** How an attempt ended. */
@@ -98,7 +96,10 @@ export const outcome = z
       error: z.strictObject({
         message: z.string().max(100_000),
         code: z.enum(remoteErrorCodes).optional(),
-        isPermanent: z.boolean().optional().openapi({ description: 'Whether no retry can help.' }),
+        isPermanent: z
+          .boolean()
+          .optional()
+          .openapi({ description: 'Whether the error is permanent, so that retries are skipped.' }),
         stack: z.string().max(100_000).optional(),
       }),
     }),
@@ -106,7 +107,7 @@ export const outcome = z
   ])
   .openapi('Outcome')
 
-/** How far an attempt is. */
+/** The progress of an attempt. */
 export const report = z
   .strictObject({
     ...fence,
@@ -117,16 +118,16 @@ export const report = z
       .array(z.strictObject({ message: z.string().max(100_000), data: fields.optional() }))
       .max(mostLines)
       .optional()
-      .openapi({ description: 'Lines for the timeline of the job.' }),
+      .openapi({ description: 'Log lines for the timeline of the job.' }),
   })
   .openapi('Report')
 
-/** What became of each outcome. */
+/** The result for each outcome. */
 export const settled = z
   .object({ results: z.array(z.object({ ...fence, result: z.enum(['settled', 'lease_lost']) })) })
   .openapi('Settled')
 
-/** What became of each report. */
+/** The result for each report. */
 export const written = z
   .object({ results: z.array(z.object({ ...fence, result: z.enum(['written', 'lease_lost']) })) })
   .openapi('Written')

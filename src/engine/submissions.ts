@@ -1,0 +1,102 @@
+import type { AnyJob, InputOf } from '../job/define.ts'
+import type { JobId } from '../job/id.ts'
+import { known } from '../job/validate-argument.ts'
+import type { Queryable } from '../postgres/store.ts'
+import { runnerInside } from '../postgres/transaction.ts'
+import type { Results } from '../reads/results.ts'
+import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
+import { type MakeSome, makeSubmitter, type Submitted, type Submitter, submitInSlices } from '../submit/submit.ts'
+import { type Handle, makeHandle } from './handle.ts'
+import type { EngineParts } from './parts.ts'
+import { inSubmit, type Trace } from './span.ts'
+
+/** Options of one submit, including the transaction to use. */
+export interface SubmitHow extends SubmitOptions {
+  /** A `pg` client inside a transaction, fromKysely(trx) or fromDrizzle(tx). The job exists if and only if the transaction commits. */
+  tx?: Queryable
+}
+
+/** One of many jobs to submit. */
+type JobToSubmit = { job: AnyJob; input: unknown } & SubmitOptions
+
+/** Prepares jobs and submits them. */
+export class Submissions {
+  readonly #parts: Pick<EngineParts, 'config' | 'deliverer'>
+  readonly #results: Results
+  readonly #submitter: Submitter
+
+  constructor(parts: Pick<EngineParts, 'store' | 'config' | 'deliverer'>, results: Results) {
+    this.#parts = parts
+    this.#results = results
+    this.#submitter = makeSubmitter(parts.store, parts.config.batchSize)
+  }
+
+  submit<J extends AnyJob>(job: J, input: InputOf<J>, { tx, ...how }: SubmitHow = {}): Promise<Handle<J>> {
+    return inSubmit(job, how.traceparent, async (trace) => {
+      const prepared = await this.#prepare(job, input, how, trace)
+      const [submitted] = tx
+        ? await submitInSlices(await runnerInside(tx), [prepared], 1)
+        : [await this.#submitter.submit(prepared)]
+      return this.#handleOf<J>(submitted as Submitted)
+    })
+  }
+
+  async submitMixed(jobs: readonly JobToSubmit[], tx?: Queryable): Promise<Handle<AnyJob>[]> {
+    const [first] = jobs
+    if (!first) return []
+    return inSubmit(first.job, first.traceparent, async (trace) => {
+      const all = () => this.#prepareAll(jobs, trace)
+      const submitted = tx
+        ? await submitInSlices(await runnerInside(tx), await all(), this.#parts.config.batchSize)
+        : await this.#submitter.submitMany({ count: jobs.length, all, some: this.#preparingSome(jobs, trace) })
+      return submitted.map((one) => this.#handleOf<AnyJob>(one))
+    })
+  }
+
+  /** The handle of a job that exists. */
+  handle<J extends AnyJob>(id: JobId): Handle<J> {
+    return this.#handleOf({ id, isNew: false })
+  }
+
+  /** Resolves when no submit is under way. */
+  idle(): Promise<void> {
+    return this.#submitter.idle()
+  }
+
+  #handleOf<J extends AnyJob>({ id, isNew }: Submitted): Handle<J> {
+    return makeHandle<J>({ id, isNew, results: this.#results })
+  }
+
+  #prepare(job: AnyJob, input: unknown, how: SubmitOptions, trace: Trace): PreparedJob | Promise<PreparedJob> {
+    const { config, deliverer } = this.#parts
+    const options = { ...how, ...trace(how) }
+    if (how.webhook === undefined) return prepare(config, known(job), input, options)
+    return deliverer.forJob(how).then((webhook) => prepare(config, known(job), input, options, webhook))
+  }
+
+  async #prepareAll(jobs: readonly JobToSubmit[], trace: Trace): Promise<PreparedJob[]> {
+    const prepared: PreparedJob[] = []
+    for (const { job, input, ...how } of jobs) {
+      const one = this.#prepare(job, input, how, trace)
+      prepared.push(one instanceof Promise ? await one : one)
+    }
+    return prepared
+  }
+
+  /** Prepares jobs as they are needed; null if their order matters, or if preparing them takes time or a query. */
+  #preparingSome(jobs: readonly JobToSubmit[], trace: Trace): MakeSome | null {
+    if (jobs.some(({ key, webhook }) => key !== undefined || webhook !== undefined)) return null
+    return (from, to) => {
+      const prepared: PreparedJob[] = []
+      for (const { job, input, ...how } of jobs.slice(from, to)) {
+        const one = this.#prepare(job, input, how, trace)
+        if (one instanceof Promise) {
+          one.catch(() => {}) // it is prepared again, together with all others
+          return null
+        }
+        prepared.push(one)
+      }
+      return prepared
+    }
+  }
+}

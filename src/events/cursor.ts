@@ -1,0 +1,77 @@
+import { type ClaimedCursor, type CursorFence, carefulAfter } from './group.sql.ts'
+
+/** A cursor that this process holds: how far its group has read, and the signals that end the reading. */
+export class HeldCursor {
+  readonly fence: CursorFence
+  readonly partitions: number
+  /** Events up to here are read one by one, because one of them may kill its reader. */
+  readonly carefulUntil: number
+  /** Everything up to here is handled. */
+  seq: number
+  /** The position that the database knows, and since when. */
+  movedSeq: number
+  movedMs = performance.now()
+  /** How many readers died here without moving the cursor. */
+  crashes: number
+  wantsWake = false
+  /** Since when, and as last reported when, an open transaction has kept events from being read. */
+  heldBack: { sinceMs: number; toldMs: number } | undefined
+  readonly #leaving = new AbortController()
+  readonly #lost = new AbortController()
+  #restores: number | undefined
+
+  constructor(fence: CursorFence, { seq, crashes, careful_until }: ClaimedCursor, partitions: number) {
+    this.fence = fence
+    this.partitions = partitions
+    this.carefulUntil = crashes >= carefulAfter ? careful_until : 0
+    this.seq = seq
+    this.movedSeq = seq
+    this.crashes = crashes
+  }
+
+  /** Fires when no further event should be begun. */
+  get leaving(): AbortSignal {
+    return this.#leaving.signal
+  }
+
+  /** Fires when another reader has the cursor, or soon may: a running handler should end. */
+  get lost(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  leave(): void {
+    this.#leaving.abort()
+  }
+
+  lose(): void {
+    this.#lost.abort()
+    this.#leaving.abort()
+  }
+
+  /** Notes that the database has moved the cursor. */
+  moved(seq: number, wantsWake = this.wantsWake): void {
+    this.seq = seq
+    this.movedSeq = seq
+    this.movedMs = performance.now()
+    this.wantsWake = wantsWake
+    this.crashes = Math.min(this.crashes, carefulAfter)
+  }
+
+  /** How long an open transaction has held it back. */
+  heldBackMs(): number {
+    const nowMs = performance.now()
+    this.heldBack ??= { sinceMs: nowMs, toldMs: nowMs }
+    return nowMs - this.heldBack.sinceMs
+  }
+
+  /** Whether the log was replaced by an earlier one since the cursor was claimed. It must then be claimed again, with its position there. */
+  isRestored(restores: number): boolean {
+    this.#restores ??= restores
+    return this.#restores !== restores
+  }
+}
+
+/** When to look again for events that an open transaction holds back: most transactions end within milliseconds, some take hours. */
+export function nextLookMs(heldBackMs: number): number {
+  return 2 + heldBackMs / 4
+}

@@ -1,0 +1,69 @@
+import { sql, statement } from '../postgres/sql.ts'
+import type { AppliedDefinition } from './definitions.ts'
+
+// one number for all Holdfast processes: held while this database is migrated
+const lock = 0x484f4c44
+
+/** Waits until no other process migrates this database. */
+export const migrationLock = statement<never>()('migration.lock', () => sql`select pg_advisory_lock(${lock}::bigint)`)
+
+/** Creates the table that records applied migrations. */
+export const ledger = {
+  find: statement<{ is_there: boolean }>()(
+    'migration.find',
+    () => sql`select to_regclass('holdfast.migration') is not null as is_there`,
+  ),
+  schema: statement<never>()('migration.schema', () => sql`create schema if not exists holdfast`),
+  table: statement<never>()(
+    'migration.ledger',
+    () => sql`
+    create table if not exists holdfast.migration (
+      number int primary key,
+      name text not null,
+      checksum text not null,
+      applied_at timestamptz not null default now()
+    )`,
+  ),
+}
+
+/** The migrations that this database has. */
+export const appliedMigrations = statement<{ number: number; name: string; checksum: string }>()(
+  'migration.applied',
+  () => sql`
+  select number, name, checksum
+  from holdfast.migration
+  order by number`,
+)
+
+/** Records a migration, in the transaction that applies it. */
+export const recordMigration = statement<never>()(
+  'migration.record',
+  (p: { number: number; name: string; checksum: string }) => sql`
+  insert into holdfast.migration (number, name, checksum)
+  values (${p.number}, ${p.name}, ${p.checksum})`,
+)
+
+/** The definitions that this database has. */
+export const appliedDefinitions = statement<AppliedDefinition>()(
+  'definition.applied',
+  () => sql`
+  select name, checksum, version
+  from holdfast.definition`,
+)
+
+/** Records a definition, in the transaction that applies it. */
+export const recordDefinition = statement<never>()(
+  'definition.record',
+  (p: AppliedDefinition) => sql`
+  insert into holdfast.definition (name, checksum, version)
+  values (${p.name}, ${p.checksum}, ${p.version})
+  on conflict (name) do update
+  set checksum = excluded.checksum, version = excluded.version, applied_at = now()`,
+)
+
+/** The server's version, as a number to compare and as a text to show. */
+export const serverVersion = statement<{ number: number; text: string }>()(
+  'server.version',
+  () => sql`
+  select current_setting('server_version_num')::int as number, current_setting('server_version') as text`,
+)

@@ -1,8 +1,0 @@
-import { sql, statement } from './sql.ts'
-
-/** Names the backend that serves this connection at this moment. */
-export const nameBackend = statement<{ backend: number }>()(
-  'backend.name',
-  (_: object) => sql`
-  select pg_backend_pid() as backend`,
-)
