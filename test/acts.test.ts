@@ -20,7 +20,7 @@ async function told(hf: Holdfast, types: string | readonly string[] = acts) {
   return events.map(({ type, tenant, data }) => ({ type, tenant, data }))
 }
 
-test('whoever changes or tests a webhook with a key is in the log, where only its tenant sees it', async ({
+test('changing or testing a webhook with a key is logged with the key, for its tenant only', async ({
   open,
   serve,
 }) => {
@@ -71,7 +71,7 @@ test('an endpoint that is refused for the limit of its tenant is no event', asyn
   expect(await told(hf)).toHaveLength(1)
 })
 
-test('whoever replays deliveries with a key is in the log of each tenant that they belong to', async ({
+test('replaying deliveries with a key is logged for each tenant that they belong to', async ({
   open,
   serve,
   query,
@@ -100,7 +100,7 @@ test('whoever replays deliveries with a key is in the log of each tenant that th
   ])
 })
 
-test('whoever forgets a group, sends it back or replays what it parked with a key is in the log, which tenants do not see', async ({
+test('forgetting a group, moving it back or replaying its parked events with a key is logged, invisible to tenants', async ({
   open,
   serve,
 }) => {
@@ -134,7 +134,7 @@ test('whoever forgets a group, sends it back or replays what it parked with a ke
   expect((await mine.client.listEvents({ query: { types: 'group.*,parked.*' } })).data?.events).toEqual([])
 })
 
-test('whoever repairs a job with a key is in the log; a dry run is not', async ({ open, serve, given }) => {
+test('repairing a job with a key is logged; a dry run is not', async ({ open, serve, given }) => {
   const hf = await open({ jobs: [noop] })
   const { url } = await serve(hf, { jobs: [noop], needsKey: true })
   const { client, by } = await withKey(hf, url, null)

@@ -60,7 +60,7 @@ test('for a program the picture is one JSON document', async ({ url, hf, given }
   })
 })
 
-test('on a terminal the picture is drawn anew until q, through an outage of the database too', async ({
+test('on a terminal the picture is redrawn until q, through an outage of the database too', async ({
   url,
   given,
 }) => {

@@ -35,7 +35,7 @@ test('after kill -9 of owner and keeper, the next start ends the server that the
   const owner = await runningOwner(dir)
   await query(owner.url, 'create table kept as select 42 as answer')
   const { keeper, postgres } = await pidsOf(owner.dir)
-  process.kill(owner.pid, 'SIGSTOP') // so that it cannot mend what is broken before it dies
+  process.kill(owner.pid, 'SIGSTOP') // so that it can't repair anything before it dies
   process.kill(keeper, 'SIGKILL')
   await owner.kill('SIGKILL')
   expect((await processesOf(owner.dir)).map(({ pid }) => pid)).toContain(postgres)

@@ -376,7 +376,7 @@ test('a handler that takes longer than the lease is alone with its event, while 
   expect(others.seqs()).not.toContain(begun.seqs()[1])
 })
 
-test('whoever begins to listen while the last one stops is woken', async ({ url, query }) => {
+test('a listener that starts while the last one stops is woken', async ({ url, query }) => {
   const { hear } = makeWakeups({ url, isPooled: false, onError: () => {} })
   const opened = gate()
   const unhear = hear(() => opened.open())

@@ -293,7 +293,7 @@ test('a fan-out that has failed by its count stops its producer', async ({ open 
 })
 
 test.for(['finish', 'fail', 'quarantine'] as const)(
-  'whoever ends the last item by a %s wakes those who idle',
+  'ending the last item by a %s wakes idle workers',
   async (how, { given, store, url, query }) => {
     const made = await waiting({ given, store }, { items: 1, tolerate: { count: 1 } })
     const claimed = await claimItems({ given }, made)

@@ -133,7 +133,7 @@ test('a producer that throws is retried, and adds no item twice', async ({ open 
   expect((await hf.audit()).violations).toEqual([])
 })
 
-test('a stored item that is spoilt fails for good without a crash loop', async ({ open, query }) => {
+test('a stored item that is malformed fails permanently, without a crash loop', async ({ open, query }) => {
   const strict = defineJob('strict', {
     stages: [{ name: 'all', item: z.number(), tolerate: { count: 1 }, fanOut: () => [1, 2], each: (_ctx, n) => n }],
   })

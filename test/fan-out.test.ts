@@ -137,7 +137,7 @@ test('an item runs with its own key, tenant, stage and signal, and may report an
   expect(await query(`select from holdfast.event where type = 'job.log' and tenant = 'acme'`)).toHaveLength(2)
 })
 
-test('an item has retries and a time-out of its own', async ({ open }) => {
+test('an item has its own retries and timeout', async ({ open }) => {
   const runs: string[] = []
   const careful = defineJob('careful', {
     stages: [

@@ -227,7 +227,7 @@ test('a list of what is rare looks further in bounded steps, and one of running 
   expect(await asked({ state: 'running' })).toEqual({ ids: [running], statements: ['job.page_running'] })
 })
 
-test('a pulse counts what was submitted, finished and failed since the one before', async ({ hf, given, query }) => {
+test('throughput counts what was submitted, finished and failed since the last call', async ({ hf, given, query }) => {
   await given.finished()
   const before = await hf.throughput()
   expect(before).toMatchObject({ submitted: 0, finished: 0, failed: 0 })

@@ -22,7 +22,7 @@ test('at default settings the ladder promises 5 s for a crash and 20 s for a cut
   expect(boundOf(config)).toBe(boundOfRung('lease ran out'))
 })
 
-test('kill -9 of a worker with 20 running jobs and an hour of time-out is recovered within 5 s at default settings', {
+test('kill -9 of a worker with 20 running jobs and a timeout of an hour is recovered within 5 s at default settings', {
   timeout: 90_000,
 }, async ({ url, hf }) => {
   const settings = { concurrency: 20 }

@@ -101,7 +101,7 @@ test('what is known of the end of the log is forgotten once the database was res
   expect(await query('select seq::int from holdfast.prune_mark')).toEqual([{ seq: kept.safe }])
 })
 
-test('whoever follows the log from a place that is behind its end after a restore sees what comes', {
+test('a reader whose position is beyond the end of the log after a restore sees what comes', {
   timeout: 60_000,
 }, async ({ url, open }) => {
   await submit(url, 'kept', 5)

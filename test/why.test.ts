@@ -192,7 +192,7 @@ test('snapshots are forgotten with the events of their time', async ({ given, hf
   await until(async () => (await hf.why(other.id)).snapshots.length === 0, 'the leader forgets it')
 })
 
-test('whoever mends a job whose wake-up was lost wakes the workers', async ({ given, hf, query, pool }) => {
+test('repairing a job whose wake-up was lost wakes the workers', async ({ given, hf, query, pool }) => {
   const { id } = await given.queued()
   await query(`update holdfast.ready set run_at = now() - interval '2 min'`)
   await query(`insert into holdfast.session (pid, host, version, kinds, queues, concurrency, lease_until, lost_after)

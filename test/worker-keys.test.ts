@@ -88,7 +88,7 @@ test('the id of a session tells a tenant nothing of others, and is of no use to 
   expect(all.session.id).toBe('3')
 })
 
-test('why numbers the sessions of a job for its tenant, and can still mend what it sees', async ({
+test('why numbers the sessions of a job for its tenant, and can still repair what it sees', async ({
   hf,
   serve,
   query,

@@ -1252,7 +1252,7 @@ export interface components {
                 } | null;
             }[];
         };
-        Mended: {
+        Repaired: {
             repair: string | null;
             sentence: string;
             isApplied: boolean;
@@ -2188,7 +2188,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Mended"];
+                    "application/json": components["schemas"]["Repaired"];
                 };
             };
         };

@@ -22,7 +22,7 @@ export async function copyBinaries(
     await rename(draft, folder)
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
-    // another process was faster, and its copy is as good as ours
+    // another process was faster, and its copy is identical
     if (!(await exists(folder))) throw notCopied(folder, error)
   }
   return folder

@@ -72,7 +72,7 @@ async function isOpenTo(account: Account | undefined, native: string): Promise<b
   return mayDo(account, await stat(postgres), 0o5) && mayDo(account, await stat(join(native, 'share')), 0o5)
 }
 
-// many processes may do this at once: an existing link is as good as ours
+// many processes may do this at once: an existing link is identical
 async function makeLinks(native: string): Promise<void> {
   const links = JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as Link[]
   for (const { source, target } of links) {

@@ -137,7 +137,7 @@ export const findUnstopped = statement<{ id: string; job_id: string; is_abandone
  * barriers with live items, and of leases.
  */
 export const findOrphanItems = statement<{ id: string }>()(
-  'barrier.strays',
+  'barrier.orphan_items',
   (p: { limit: number }) => sql`
   with recursive named (id) as (
     (select item.barrier_id from holdfast.ready as item where item.barrier_id is not null order by item.barrier_id limit 1)

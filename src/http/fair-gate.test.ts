@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { FairGate } from './fair-gate.ts'
 
-test('each owner has one place, and whoever has much waits behind whoever has little', async () => {
+test('each owner has one place, and owners with many requests wait behind those with few', async () => {
   const gate = new FairGate(2)
   const order: string[] = []
   const ends: (() => void)[] = []

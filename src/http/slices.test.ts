@@ -11,7 +11,7 @@ function* busy(turns: number, tell: () => void): Generator<undefined, number> {
   return turns
 }
 
-test('owners take turns, whoever came first and however much they want', async () => {
+test('owners take turns, regardless of who came first and how much each wants', async () => {
   const slices = new Slices()
   const order: string[] = []
   const tell = (owner: string) => () => order.push(owner)

@@ -27,7 +27,7 @@ test('a text is read over if JSON.parse takes it, and given up if not', () => {
   }
 })
 
-test('whatever would not be stored as it came is left to whoever makes values of it', () => {
+test('text that would not be stored unchanged is left to the parser', () => {
   const odd = ['[1234567890123456]', '{"__proto__":1}', '["\\u0000"]', '{"\\u005f_proto__":1}']
   for (const text of odd) expect([text, endOf(text)]).toEqual([text, -1])
   expect(endOf('['.repeat(200) + ']'.repeat(200))).toBe(400)

@@ -36,7 +36,7 @@ const endings: Record<string, string> = {
   costly: 'partial',
   torn: 'partial',
   flawed: 'partial',
-  spoilt: 'failed',
+  'over-threshold': 'failed',
   drawn: 'cancelled',
   'remote-usable': 'partial',
 }
@@ -44,7 +44,7 @@ const endings: Record<string, string> = {
 /** How a job has to end; undefined if that depends on a race. */
 function endingOf({ kind, is_part, position }: JobRow): string | undefined {
   if (!is_part) return endings[kind] ?? 'succeeded'
-  if (kind === 'spoilt') return position === badItem ? 'failed' : undefined
+  if (kind === 'over-threshold') return position === badItem ? 'failed' : undefined
   if (kind === 'flawed') return position === badItem ? 'failed' : 'succeeded'
   return kind === 'drawn' ? 'cancelled' : 'succeeded'
 }

@@ -38,7 +38,7 @@ export function fanOutKinds(report: Report): AnyJob[] {
     defineJob('lone', { stages: [{ name: 'all', fanOut: items(1), each: ok, join }] }),
     defineJob('torn', { stages: [{ name: 'all', retries: 1, fanOut: failAfterLast, each: ok, join }] }),
     defineJob('flawed', { stages: [{ name: 'all', tolerate: { share: 0.5 }, fanOut: items(4), each: failing, join }] }),
-    defineJob('spoilt', { stages: [{ name: 'all', fanOut: items(20), each: failing, join }] }),
+    defineJob('over-threshold', { stages: [{ name: 'all', fanOut: items(20), each: failing, join }] }),
     defineJob('drawn', { stages: [{ name: 'all', fanOut: items(4), each: drawn, join }] }),
     inner,
     defineJob('nest', { stages: [{ name: 'all', fanOut: items(2), each: inner, join }] }),

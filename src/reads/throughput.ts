@@ -18,7 +18,7 @@ const mostCounted = 50_000
 
 /** Counts events since an earlier call. Events that commit late may be missed: good enough for a rate, not for billing. */
 export async function throughputOf(store: Runner, since: Throughput | undefined): Promise<Throughput> {
-  if (since !== undefined) mustBeObject('pulse before', since)
+  if (since !== undefined) mustBeObject('throughput since', since)
   const after = since === undefined ? null : placeOf('seq', since.seq)
   const [row] = await store.run(tallyEvents, { after, most: mostCounted })
   const { top, at, counts } = row as TallyRow

@@ -15,7 +15,7 @@ test('a clock that is never set is steady forever, and watched from the first lo
   expect(clock.watchedMs(1_002)).toBe(1_000)
 })
 
-test('a clock that is set forward or back is noticed once, and watched anew', () => {
+test('a clock that is set forward or back is noticed once, and watched again', () => {
   const clock = new DatabaseClock()
   clock.note(look(0, 0))
   expect(clock.note(look(1_000, 60_000))).toBeCloseTo(60_000, -1)

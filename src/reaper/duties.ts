@@ -19,7 +19,7 @@ import { expireFanOuts } from './duties/fan-outs/expire-barriers.ts'
 import { joinDrainedFanOuts } from './duties/fan-outs/join-drained.ts'
 import { recountFanOuts } from './duties/fan-outs/recount.ts'
 import { requeueUnjoinable } from './duties/fan-outs/requeue-waiting.ts'
-import { stopStrays } from './duties/fan-outs/stop-strays.ts'
+import { stopOrphanItems } from './duties/fan-outs/stop-orphan-items.ts'
 import { stopUnstopped } from './duties/fan-outs/stop-unstopped.ts'
 import { forgetSessionsAndRefusals } from './duties/forget-sessions-and-refusals.ts'
 import { layLog } from './duties/lay-log.ts'
@@ -52,7 +52,7 @@ export const makeDuties = (): readonly Duty[] => [
 const fanOutDuties = (): Duty[] => [
   expireFanOuts(),
   stopUnstopped,
-  stopStrays,
+  stopOrphanItems,
   joinDrainedFanOuts(),
   requeueUnjoinable(),
   recountFanOuts(),

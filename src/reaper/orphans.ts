@@ -191,7 +191,7 @@ export const orphans = {
     found: 'Live items that reference a missing barrier.',
     revived: 'They are cancelled; nothing fires.',
     bound: 'sweepMs',
-    duty: 'stopStrays',
+    duty: 'stopOrphanItems',
     test: 'the items of a barrier that is gone are cancelled, and nothing fires',
   },
   'waiting-without-barrier': {

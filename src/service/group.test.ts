@@ -89,7 +89,7 @@ test('a group is idle when nothing waits and nothing is under way', async () => 
   expect(held.size).toBe(0)
 })
 
-test('whoever throws when told its answer keeps no other from being told', async () => {
+test('a caller that throws when told its answer keeps no other from being told', async () => {
   const { held, writes } = heldGroup()
   const told: unknown[] = []
   const thrown = new Promise((resolve) => process.setUncaughtExceptionCaptureCallback(resolve))

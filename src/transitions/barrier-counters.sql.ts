@@ -3,7 +3,7 @@
  * state counts as; every statement that counts items takes it from here.
  *
  * The counters of a barrier are a cache of the ledger. They may come from a backup or have been changed by hand, so the ledger decides
- * before a join or a stop. Its functions are volatile: each call has its own snapshot. Whoever calls them holds the row of the barrier, and
+ * before a join or a stop. Its functions are volatile: each call has its own snapshot. Their caller holds the row of the barrier, and
  * so sees every settle that was counted before; the snapshot of the calling statement may be older than its wait for that row.
  */
 import { countsAs, failedCounts, type ItemCount, itemCounts } from '../job/fan-out.ts'

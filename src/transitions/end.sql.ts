@@ -38,7 +38,7 @@ const bumpAll = raw(itemCounts.map(bump).join(', '))
 
 /**
  * What every ending of jobs has in common, as CTEs: it stores their outcomes, announces them (a successful outcome is its own event), and
- * counts them in the barriers that they are items of. Whoever counts the last item of an armed barrier puts its parent back in the queue.
+ * counts them in the barriers that they are items of. The statement that counts the last item of an armed barrier puts its parent back in the queue.
  *
  * The barrier's row decides who is last: the update waits for every other settle of the same barrier and then sees its counts, so
  * exactly one finds the sum complete.

@@ -89,7 +89,7 @@ export const countDeliveries = statement<{ pending: number; dead: number; is_cap
 )
 
 /** Resets a delivery, except for its fence, its id and its body. */
-const anew = sql`state = 'pending', ended_at = null, next_at = now(), failures = 0, failed_at = null`
+const pendingAgain = sql`state = 'pending', ended_at = null, next_at = now(), failures = 0, failed_at = null`
 
 /** Sends an ended delivery again. No row back: it has not ended, or does not exist. */
 export const replayDelivery = statement<{ id: string }>()(
@@ -97,7 +97,7 @@ export const replayDelivery = statement<{ id: string }>()(
   (p: { id: string; tenant: string | null; by: string | null }) => sql`
   with changed as (
     update holdfast.delivery
-    set ${anew}
+    set ${pendingAgain}
     where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant}) and state <> 'pending'
     returning id, tenant, endpoint_id
   ),
@@ -153,7 +153,7 @@ export const replayDeliveries = statement<{ id: string }>()(
   ),
   changed as (
     update holdfast.delivery
-    set ${anew}
+    set ${pendingAgain}
     where id = any(array(select id from chosen union all select id from chosen_of_tenant)) and state = any(${p.states}::text[])
     returning id, tenant
   ),

@@ -84,11 +84,11 @@ const repairsBy: Record<RepairName, MakeRepair> = {
 }
 
 /** Makes a repair. `nothing`: the problem no longer exists. */
-export async function applyRepair(store: Runner, repair: RepairName, broken: Broken): Promise<'mended' | 'nothing'> {
+export async function applyRepair(store: Runner, repair: RepairName, broken: Broken): Promise<'repaired' | 'nothing'> {
   const { id, by = null, facts } = broken
   const tenant = facts.job?.tenant ?? facts.continues?.tenant ?? '*'
   await store.run(announceRepair, { id, tenant, repair, by })
-  return (await repairsBy[repair](store, broken)) > 0 ? 'mended' : 'nothing'
+  return (await repairsBy[repair](store, broken)) > 0 ? 'repaired' : 'nothing'
 }
 
 async function each(ids: readonly string[], act: (id: string) => Promise<unknown[]>): Promise<number> {

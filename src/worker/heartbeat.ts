@@ -20,7 +20,7 @@ export interface HeartbeatOptions {
   onMessage: (message: HeartbeatMessage) => void
   /** A thread was started. It knows nothing of what its predecessors were told. */
   onStarted: () => void
-  /** The thread died, or is about to be terminated: its connection is as good as cut. */
+  /** The thread died, or is about to be terminated: treat its connection as lost. */
   onLost: (why: string) => void
   /** Too many threads died, and no other will be started. */
   onFailed: (error: HoldfastError) => void

@@ -61,7 +61,7 @@ export const whyOperations = [
         about: 'What was done, and the verdict afterwards.',
         schema: z
           .object({ repair: z.string().nullable(), sentence: z.string(), isApplied: z.boolean(), why })
-          .openapi('Mended'),
+          .openapi('Repaired'),
       },
     },
     problems: ['job_not_found', 'job_gone', 'move_illegal'],

@@ -12,7 +12,7 @@ export const fanOut: Scenario = {
   also: ['job.fail', 'job.cancel', 'job.redo'],
   async run(context) {
     await startSubmitterAndWorkers(context)
-    const kinds = context.shuffled(['wide', 'torn', 'flawed', 'spoilt', 'drawn', 'nest'])
+    const kinds = context.shuffled(['wide', 'torn', 'flawed', 'over-threshold', 'drawn', 'nest'])
     await Promise.all(kinds.map((kind) => context.submit(kind)))
     await context.ask(raiseByHand, {})
     await Promise.all([cancelDrawn(context), redoFlawed(context)])

@@ -4,8 +4,8 @@ import { batch } from './healing.ts'
 import { stopEach } from './stop-each.ts'
 
 /** Cancels items whose barrier is gone. */
-export const stopStrays: Duty = {
-  name: 'stopStrays',
+export const stopOrphanItems: Duty = {
+  name: 'stopOrphanItems',
   everyMs: 0,
   async run(store) {
     const rows = await store.run(findOrphanItems, { limit: batch })
