@@ -60,10 +60,7 @@ test('for a program the picture is one JSON document', async ({ url, hf, given }
   })
 })
 
-test('on a terminal the picture is redrawn until q, through an outage of the database too', async ({
-  url,
-  given,
-}) => {
+test('on a terminal the picture is redrawn until q, through an outage of the database too', async ({ url, given }) => {
   const wire = await makeWire(url)
   await given.queued({ queue: 'first' })
   const top = runOnTerminal(['top'], size, { env: { HOLDFAST_URL: wire.url, HOLDFAST_STATEMENT_TIMEOUT_MS: '1000' } })
