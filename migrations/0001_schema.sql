@@ -197,6 +197,8 @@ where get_bit(lease.done, held.number::int - 1) = 0;
 create table holdfast.job_payload (
   job_id uuid primary key,
   input json,
+  -- stored, because a claim adds up sizes, and reading a large value to measure it costs more than anything else that a claim does
+  bytes int generated always as (octet_length(input::text)) stored,
   meta json,
   -- the trace that the submit was part of, as W3C traceparent
   trace text
@@ -209,6 +211,7 @@ create table holdfast.stage_output (
   attempt int not null,
   at timestamptz not null default now(),
   output json,
+  bytes int generated always as (octet_length(output::text)) stored,
   primary key (job_id, stage)
 );
 

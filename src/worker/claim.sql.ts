@@ -45,21 +45,21 @@ export interface Claim {
   /** Where to start in each lane, in microseconds since 1970 (see floors.ts). Missing or null: at the beginning. */
   floors?: (number | null)[]
   most: number
+  /** The size of inputs and outputs at which the claim takes no more jobs. It takes the first job whatever its size. */
+  mostBytes: number
   /** For each kind and stage, how long after now() the attempt counts as hung, as JSON. */
   deadlinesMs: string
 }
 
-/** Which of the picked jobs a claim takes, and how it returns them. */
+/** How a claim returns what it took. */
 export interface ClaimMore {
-  taken: (picked: Sql) => Sql
   /** More columns of `grouped`, and the condition for a lease to be in `told`, job by job. */
   lightColumns: Sql
   isTold: Sql
 }
 
-/** Takes all of them, and returns each in a row. */
+/** Returns each job in a row. */
 export const tellingAll: ClaimMore = {
-  taken: (picked) => sql`select place from (${picked}) as picked`,
   lightColumns: raw('null as inputs'),
   isTold: raw('true'),
 }
@@ -80,14 +80,14 @@ function commonMs(text: string): number | null {
 
 /** The due jobs of these lanes, locked row by row until there are `most`. */
 const picking = (p: Claim, which: Sql): Sql => sql`
-      select picked.id, picked.place
+      select picked.id, picked.place, picked.stage, picked.is_light
       from unnest(
         ${p.lanes.map((lane) => lane.queue)}::text[], ${p.lanes.map((lane) => lane.kind)}::text[],
         ${p.lanes.map((lane) => lane.priority)}::smallint[], ${p.lanes.map((lane) => lane.stageCount)}::smallint[],
         ${p.floors ?? []}::float8[]
       ) as lane (queue, kind, priority, stage_count, floor_us)
       cross join lateral (
-        select job.job_id as id, job.ctid as place
+        select job.job_id as id, job.ctid as place, job.stage, ${isLight} as is_light
         from holdfast.ready as job
         where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
           and job.run_at >= coalesce('epoch'::timestamptz + lane.floor_us * interval '1 us', '-infinity') and job.run_at <= now()
@@ -100,6 +100,26 @@ const picking = (p: Claim, which: Sql): Sql => sql`
       where exists (select from holdfast.session where id = ${p.sessionId}::bigint and ended_at is null)
         and not exists (select from holdfast.queue where name = lane.queue and paused_at is not null)
       limit ${p.most}`
+
+/**
+ * As many of the picked jobs, in order, as fit into `mostBytes`. The sizes are stored beside the large values, which
+ * are not read, and a job that is light counts as nothing.
+ */
+const fitting = (p: Claim, which: Sql): Sql => sql`
+      select weighed.place
+      from (
+        select sized.place, sized.bytes, sum(sized.bytes) over (rows unbounded preceding) as bytes_so_far
+        from (
+          select picked.place, case when picked.is_light then 0::float8 else
+              coalesce((select payload.bytes from holdfast.job_payload as payload where payload.job_id = picked.id), 0)::float8
+              + case when picked.stage = 0 then 0::float8 else coalesce((
+                select sum(output.bytes) from holdfast.stage_output as output where output.job_id = picked.id and output.stage < picked.stage
+              ), 0)::float8 end
+            end as bytes
+          from (${picking(p, which)}) as picked
+        ) as sized
+      ) as weighed
+      where weighed.bytes_so_far <= ${p.mostBytes}::float8 or weighed.bytes_so_far = weighed.bytes`
 
 /**
  * The taken jobs, one group for each lease. Items of fan-outs get leases of their own, so that cancelling a fan-out
@@ -145,7 +165,7 @@ const telling = (more: ClaimMore): Sql => sql`
     where ${more.isTold}`
 
 /**
- * Claims up to `most` due jobs, lane by lane: takes them out of `ready`, and creates a lease for those of each kind and
+ * Claims up to `most` due jobs of up to `mostBytes`, lane by lane: takes them out of `ready`, and creates a lease for those of each kind and
  * stage. The inner select locks row by row and stops at the limit, and `any(array(…))` runs it once. So a claim never
  * locks or takes more than it asks for, whatever the planner believes about the tables.
  */
@@ -153,7 +173,7 @@ export function claimThose(p: Claim, which: Sql, answer: Sql, more: ClaimMore): 
   return sql`
   with taken as (
     delete from holdfast.ready
-    where ready.ctid = any(array(${more.taken(picking(p, which))}
+    where ready.ctid = any(array(${fitting(p, which)}
     ))
     returning ready.*
   ),
@@ -188,7 +208,6 @@ const inBatches = raw(`
   group by lease_id, case when input is null or stage > 0 then id end`)
 
 const batchesOf: ClaimMore = {
-  taken: tellingAll.taken,
   lightColumns:
     raw(`min(submitted_at) as first_at, max(submitted_at) as last_at, array_agg(submitted_at) as submitted, array_agg(tenant) as tenants,
       case when bool_or(is_part) then array_agg(case when is_part then barrier_id end) end as parts, string_agg(input, E'\\x1e') as inputs`),
