@@ -145,7 +145,15 @@ export function makeGiven(store: Store, query: Query): Given {
       return { id: running.id, queue: running.queue, attempt: running.attempt }
     },
 
-    claim: async ({ sessionId, queue, kind = 'sample', most = 1, mostBytes = 1e9, stageCount = 9, isSuspect = false }) =>
+    claim: async ({
+      sessionId,
+      queue,
+      kind = 'sample',
+      most = 1,
+      mostBytes = 1e9,
+      stageCount = 9,
+      isSuspect = false,
+    }) =>
       rowsOf(
         await store.run(isSuspect ? claimSuspects : claimJobs, {
           sessionId,

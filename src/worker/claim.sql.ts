@@ -2,6 +2,7 @@ import type { HeldFence, JobId } from '../job/id.ts'
 import { plainList } from '../postgres/array-text.ts'
 import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { isNoSuspect, isSuspect } from '../transitions/suspect.sql.ts'
+import { fitting, isLight } from './claim-size.sql.ts'
 import type { Lane } from './lanes.ts'
 
 /**
@@ -64,9 +65,6 @@ export const tellingAll: ClaimMore = {
   isTold: raw('true'),
 }
 
-/** Whether the row in `ready` holds all that a worker needs to know of the job. */
-const isLight = raw('input is not null and (stage = 0 or is_part)')
-
 let lastRead: { text: string; commonMs: number | null } = { text: '', commonMs: null }
 
 /** The deadline of all stages, if they share one, as most do; null if it must be looked up for each lease. */
@@ -80,14 +78,14 @@ function commonMs(text: string): number | null {
 
 /** The due jobs of these lanes, locked row by row until there are `most`. */
 const picking = (p: Claim, which: Sql): Sql => sql`
-      select picked.id, picked.place, picked.stage, picked.is_light
+      select picked.place, picked.is_light
       from unnest(
         ${p.lanes.map((lane) => lane.queue)}::text[], ${p.lanes.map((lane) => lane.kind)}::text[],
         ${p.lanes.map((lane) => lane.priority)}::smallint[], ${p.lanes.map((lane) => lane.stageCount)}::smallint[],
         ${p.floors ?? []}::float8[]
       ) as lane (queue, kind, priority, stage_count, floor_us)
       cross join lateral (
-        select job.job_id as id, job.ctid as place, job.stage, ${isLight} as is_light
+        select job.ctid as place, ${isLight} as is_light
         from holdfast.ready as job
         where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
           and job.run_at >= coalesce('epoch'::timestamptz + lane.floor_us * interval '1 us', '-infinity') and job.run_at <= now()
@@ -100,26 +98,6 @@ const picking = (p: Claim, which: Sql): Sql => sql`
       where exists (select from holdfast.session where id = ${p.sessionId}::bigint and ended_at is null)
         and not exists (select from holdfast.queue where name = lane.queue and paused_at is not null)
       limit ${p.most}`
-
-/**
- * As many of the picked jobs, in order, as fit into `mostBytes`. The sizes are stored beside the large values, which
- * are not read, and a job that is light counts as nothing.
- */
-const fitting = (p: Claim, which: Sql): Sql => sql`
-      select weighed.place
-      from (
-        select sized.place, sized.bytes, sum(sized.bytes) over (rows unbounded preceding) as bytes_so_far
-        from (
-          select picked.place, case when picked.is_light then 0::float8 else
-              coalesce((select payload.bytes from holdfast.job_payload as payload where payload.job_id = picked.id), 0)::float8
-              + case when picked.stage = 0 then 0::float8 else coalesce((
-                select sum(output.bytes) from holdfast.stage_output as output where output.job_id = picked.id and output.stage < picked.stage
-              ), 0)::float8 end
-            end as bytes
-          from (${picking(p, which)}) as picked
-        ) as sized
-      ) as weighed
-      where weighed.bytes_so_far <= ${p.mostBytes}::float8 or weighed.bytes_so_far = weighed.bytes`
 
 /**
  * The taken jobs, one group for each lease. Items of fan-outs get leases of their own, so that cancelling a fan-out
@@ -166,15 +144,15 @@ const telling = (more: ClaimMore): Sql => sql`
 
 /**
  * Claims up to `most` due jobs of up to `mostBytes`, lane by lane: takes them out of `ready`, and creates a lease for those of each kind and
- * stage. The inner select locks row by row and stops at the limit, and `any(array(…))` runs it once. So a claim never
+ * stage. The inner select locks row by row and stops at the limit, and as a subquery that returns one array it is run once. So a claim never
  * locks or takes more than it asks for, whatever the planner believes about the tables.
  */
 export function claimThose(p: Claim, which: Sql, answer: Sql, more: ClaimMore): Sql {
   return sql`
   with taken as (
     delete from holdfast.ready
-    where ready.ctid = any(array(${fitting(p, which)}
-    ))
+    where ready.ctid = any(coalesce((${fitting(picking(p, which), p.mostBytes)}
+    ), '{}'::tid[]))
     returning ready.*
   ),
   grouped as materialized (${grouping(more)}
