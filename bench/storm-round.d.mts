@@ -7,4 +7,11 @@ export interface Round {
 }
 
 /** Runs one fan-out while worker processes are killed at random, and checks what is left in the database. */
-export function stormRound(options: { url: string; items?: number; workers?: number; everyMs?: number }): Promise<Round>
+export function stormRound(options: {
+  url: string
+  /** The database that the workers connect to, if it is another one. */
+  workerUrl?: string
+  items?: number
+  workers?: number
+  everyMs?: number
+}): Promise<Round>

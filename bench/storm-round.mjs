@@ -24,21 +24,32 @@ const settings = {
 const storm = defineJob('storm', { crashBudget: 1_000, run: () => {} })
 
 /** Runs one fan-out while worker processes are killed at random, and checks what is left in the database. */
-export async function stormRound({ url, items = 1_000, workers = 4, everyMs = 1_000 }) {
+export async function stormRound({ url, workerUrl = url, items = 1_000, workers = 4, everyMs = 1_000 }) {
   const hf = await connect({ url, ...settings })
   const startedMs = performance.now()
   // a process takes longer to start than it lives in a storm, so replacements are started ahead
-  const standby = Array.from({ length: workers + 2 }, spawnWorker)
+  const spawned = new Set()
+  const spawn = () => {
+    const worker = spawnWorker(spawned)
+    // one that ends while it stands by is reported when its turn comes
+    worker.catch(() => {})
+    return worker
+  }
+  const standby = Array.from({ length: workers + 2 }, spawn)
   const active = new Set()
   const addWorker = async () => {
     const worker = standby.shift()
-    standby.push(spawnWorker())
-    await startWorking(await worker, url)
+    standby.push(spawn())
+    await startWorking(await worker, workerUrl)
     active.add(await worker)
   }
-  await Promise.all(Array.from({ length: workers }, addWorker))
   const adding = new Set()
   let kills = 0
+  let fail
+  const failed = new Promise((_, reject) => {
+    fail = reject
+  })
+  failed.catch(() => {})
   const killing = setInterval(() => {
     const victim = [...active][Math.floor(Math.random() * active.size)]
     // if processes are slow to start, the last worker is spared until there are others
@@ -46,12 +57,15 @@ export async function stormRound({ url, items = 1_000, workers = 4, everyMs = 1_
     kills += 1
     active.delete(victim)
     victim.kill('SIGKILL')
-    const added = addWorker().finally(() => adding.delete(added))
+    const added = addWorker()
+      .catch(fail)
+      .finally(() => adding.delete(added))
     adding.add(added)
   }, everyMs)
   try {
+    await Promise.all(Array.from({ length: workers }, addWorker))
     const handle = await hf.submit(storm, { items })
-    const result = await handle.result({ timeout: 300_000 })
+    const result = await Promise.race([handle.result({ timeout: 300_000 }), failed])
     const ms = Math.round(performance.now() - startedMs)
     return { ms, kills, ...(await judge(hf, handle.id, items, result)) }
   } catch (error) {
@@ -59,8 +73,8 @@ export async function stormRound({ url, items = 1_000, workers = 4, everyMs = 1_
     return { ms: Math.round(performance.now() - startedMs), kills, revived: 0, wrongs }
   } finally {
     clearInterval(killing)
+    await Promise.all([...spawned].map(kill))
     await Promise.all(adding)
-    await Promise.all([...active, ...(await Promise.all(standby))].map(kill))
     await hf.close()
   }
 }
@@ -108,16 +122,34 @@ async function judge(hf, id, items, { state, output }) {
 }
 
 /** Starts a process that is ready to work, but does not work yet. */
-async function spawnWorker() {
+async function spawnWorker(spawned) {
   const child = fork(fileURLToPath(new URL('storm-worker.mjs', import.meta.url)))
-  await once(child, 'message')
+  spawned.add(child)
+  child.once('exit', () => spawned.delete(child))
+  await heard(child)
   return child
+}
+
+/** Waits for the next message of a process. One that ends before it could work never sends it. */
+function heard(child) {
+  return new Promise((resolve, reject) => {
+    const ended = (code, signal) =>
+      reject(new Error(`A worker ended before it could work: ${signal ?? `code ${code}`}.`))
+    if (child.exitCode !== null || child.signalCode !== null) ended(child.exitCode, child.signalCode)
+    child.once('exit', ended)
+    child.once('message', (message) => {
+      child.off('exit', ended)
+      resolve(message)
+    })
+  })
 }
 
 /** Lets a process work. */
 async function startWorking(child, url) {
-  child.send({ url, ...settings })
-  await once(child, 'message')
+  const works = heard(child)
+  // if the process has ended, the message can't be sent, and its end is the better report
+  child.send({ url, ...settings }, () => {})
+  await works
 }
 
 async function kill(child) {

@@ -197,6 +197,8 @@ where get_bit(lease.done, held.number::int - 1) = 0;
 create table holdfast.job_payload (
   job_id uuid primary key,
   input json,
+  -- stored, because a claim adds up sizes, and reading a large value to measure it costs more than anything else that a claim does
+  bytes int generated always as (octet_length(input::text)) stored,
   meta json,
   -- the trace that the submit was part of, as W3C traceparent
   trace text
@@ -209,6 +211,7 @@ create table holdfast.stage_output (
   attempt int not null,
   at timestamptz not null default now(),
   output json,
+  bytes int generated always as (octet_length(output::text)) stored,
   primary key (job_id, stage)
 );
 
@@ -543,7 +546,8 @@ declare
   ends timestamptz;
   part text;
 begin
-  perform pg_advisory_xact_lock(1212501060);
+  -- one at a time. Not an advisory lock, whose number an application may use as well
+  lock table holdfast.event_partition in share update exclusive mode;
   loop
     select max(to_at) into begins from holdfast.event_partition;
     begins := coalesce(begins, date_trunc('hour', now()));
@@ -626,7 +630,7 @@ declare
   part record;
   top bigint;
 begin
-  perform pg_advisory_xact_lock(1212501060);
+  lock table holdfast.event_partition in share update exclusive mode;
   for part in
     select p.name, p.to_at from holdfast.event_partition as p
     where p.dropped_at is null and p.to_at < now() - least(retention, cap) order by p.to_at
@@ -1157,7 +1161,12 @@ declare
 begin
   removed := 0;
   forced := 0;
-  if not pg_try_advisory_xact_lock(1212501061) then
+  if not exists (select from holdfast.prune_mark) then
+    insert into holdfast.prune_mark (seq) values (0) on conflict do nothing;
+  end if;
+  -- one at a time. A row and not an advisory lock, whose number an application may use as well
+  perform from holdfast.prune_mark for update skip locked;
+  if not found then
     return;
   end if;
   -- a number beyond the end of the log is from before a restore

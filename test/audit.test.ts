@@ -231,6 +231,23 @@ test('of many rows that break an invariant all are counted and the first are sho
   expect(sizes).toEqual({ live: 30, finished: 0, events: 30 }) // although nobody has gathered statistics yet
 })
 
+test('an audit counts the events of very many jobs', async ({ query, hf }) => {
+  await query(queuedCrowd({ count: 110_000, queue: `'mine'` }))
+  await query(
+    finishedCrowd({
+      count: 130_000,
+      queue: `'mine'`,
+      state: `case when n % 10 = 0 then 'failed' else 'succeeded' end`,
+    }),
+  )
+  await query('vacuum analyze holdfast.job, holdfast.ready, holdfast.outcome')
+  const [real] = await query<{ events: number }>('select count(*)::int as events from holdfast.event')
+  const { sizes } = await hf.audit({ latest: 10 })
+  expect(sizes.events / (real as { events: number }).events).toBeCloseTo(1, 1)
+  expect(sizes.live / 110_000).toBeCloseTo(1, 1)
+  expect(sizes.finished / 130_000).toBeCloseTo(1, 1)
+})
+
 test('an input is missing only where it is neither in the row of its job nor in one of its own', async ({
   given,
   query,

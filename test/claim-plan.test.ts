@@ -28,20 +28,21 @@ const statements = {
     sessionId: 1,
     lanes,
     most: 10,
-
+    mostBytes: 1e6,
     deadlinesMs: '{"sample":[60000,60000]}',
   }),
   'a claim of suspects': claimSuspects.build({
     sessionId: 1,
     lanes,
     most: 1,
-
+    mostBytes: 1e6,
     deadlinesMs: '{"sample":[60000,60000]}',
   }),
   'a claim for a remote worker': claimForRemote.build({
     sessionId: 1,
     lanes,
     most: 10,
+    mostBytes: 1e6,
     tenant: null,
     deadlinesMs: '{"sample":[60000,60000]}',
   }),
@@ -49,6 +50,7 @@ const statements = {
     sessionId: 1,
     lanes,
     most: 1,
+    mostBytes: 1e6,
     tenant: null,
     deadlinesMs: '{"sample":[60000,60000]}',
   }),

@@ -9,3 +9,8 @@ test('a fan-out of a thousand items survives workers killed at random every seco
   console.log(`${ms} ms, ${kills} workers killed, ${revived} revivals`)
   expect(wrongs).toEqual([])
 })
+
+test('a storm whose workers cannot connect ends at once and says so', async ({ url }) => {
+  const { wrongs } = await stormRound({ url, workerUrl: 'postgres://127.0.0.1:1/none' })
+  expect(wrongs[0]).toContain('A worker ended before it could work: code 1')
+})

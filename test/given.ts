@@ -49,6 +49,7 @@ export interface Given {
     queue: string
     kind?: string
     most?: number
+    mostBytes?: number
     stageCount?: number
     isSuspect?: boolean
   }): Promise<ClaimedRow[]>
@@ -144,12 +145,21 @@ export function makeGiven(store: Store, query: Query): Given {
       return { id: running.id, queue: running.queue, attempt: running.attempt }
     },
 
-    claim: async ({ sessionId, queue, kind = 'sample', most = 1, stageCount = 9, isSuspect = false }) =>
+    claim: async ({
+      sessionId,
+      queue,
+      kind = 'sample',
+      most = 1,
+      mostBytes = 1e9,
+      stageCount = 9,
+      isSuspect = false,
+    }) =>
       rowsOf(
         await store.run(isSuspect ? claimSuspects : claimJobs, {
           sessionId,
           lanes: [1, 2, 3, 4].map((priority) => ({ queue, kind, priority, stageCount })),
           most,
+          mostBytes,
           deadlinesMs: JSON.stringify({ [kind]: Array(stageCount).fill(60_000) }),
         }),
         sessionId,

@@ -95,6 +95,12 @@ test('without a key nobody gets in, and nothing is done for them', async ({ open
   expect(huge.status).toBe(401)
   for (const open of ['/livez', '/readyz', '/docs', '/openapi.json', '/'])
     expect([open, (await call(open)).status]).toEqual([open, 200])
+  // the same fields as on the health port
+  expect(await (await call('/livez')).json()).toMatchObject({
+    isAlive: true,
+    reasons: [],
+    loops: expect.arrayContaining([{ loop: 'event loop', quietMs: expect.any(Number), limitMs: 10_000 }]),
+  })
   expect((await call('/metrics')).status).toBe(401)
   expect(await query('select count(*)::int as count from holdfast.job_status where finished_at is null')).toEqual([
     { count: 0 },

@@ -149,6 +149,7 @@ test('a claim that commits after its session was ended is taken back', async ({ 
       sessionId,
       lanes,
       most: 1,
+      mostBytes: 1e6,
       deadlinesMs: '{"sample":[60000]}',
     })
     expect(rowsOf(claimed, sessionId)).toMatchObject([{ id, attempt: 1 }])

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { connect, defineJob, migrate } from 'holdfast'
-import { describe } from 'vitest'
+import { describe, onTestFinished } from 'vitest'
 import { expect, quick, test, until } from './fixtures.ts'
 import { makePooler } from './pooler.ts'
 
@@ -46,4 +48,27 @@ test('migrations refuse a transaction pooler and say what to use', async ({ url 
     code: 'database_unsupported',
     message: expect.stringMatching(/transaction pooler.*directly against the server/),
   })
+})
+
+/** A server that accepts connections like Postgres, and answers no query. */
+async function silentServer(): Promise<string> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    const welcome = Buffer.from('520000000800000000' + '4b0000000c0000000100000001' + '5a0000000549', 'hex')
+    socket.once('data', () => socket.write(welcome))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return `postgres://me@127.0.0.1:${(server.address() as AddressInfo).port}/any?connect_timeout=1`
+}
+
+test('a server that accepts connections and answers nothing does not hang the start', async () => {
+  const url = await silentServer()
+  await expect(connect({ ...quick, url })).rejects.toMatchObject({ code: 'database_timeout' })
+  await expect(migrate(url)).rejects.toMatchObject({ code: 'database_timeout' })
 })

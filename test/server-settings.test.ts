@@ -36,3 +36,16 @@ test('a connection that the server ended for its idleness costs no caller an err
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
   expect(await hf.queues()).toEqual([])
 })
+
+test.for([
+  ['array_nulls', 'off'],
+  ['extra_float_digits', '-15'],
+])('%s = %s on a database is refused at the start, with what to do', async ([name, value], { url, query, open }) => {
+  await query(`alter database ${nameOf(url)} set ${name} = ${value}`)
+  await expect(open()).rejects.toMatchObject({
+    code: 'database_unsupported',
+    message: expect.stringContaining(`${name} = ${value}`),
+  })
+  await query(`alter database ${nameOf(url)} reset ${name}`)
+  await open()
+})

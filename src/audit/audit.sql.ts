@@ -240,21 +240,26 @@ export type Invariant = keyof typeof checks
 /** Up to this many rows are counted; beyond that, the statistics of the server give an estimate. */
 export const mostCounted = 100_000
 
-/** Sums the statistics of partitions, because a partitioned table has none of its own. A table that was never analyzed has none at all. */
-const sizeOf = (table: string) =>
+/** Sums the statistics of partitions, because those of a partitioned table may be older. A table that was never analyzed has none at all. */
+const sizeOf = (table: string, { where = 'true', statisticsOf = table } = {}) =>
   raw(`(
     select case when walked.count < ${mostCounted} then walked.count else greatest(walked.count, (
       select sum(greatest(pg_class.reltuples, 0))::bigint
-      from pg_partition_tree('holdfast.${table}') as part
-      join pg_class on pg_class.oid = part.relid
-      where part.isleaf
+      from pg_class
+      where (oid = 'holdfast.${statisticsOf}'::regclass or oid in (select relid from pg_partition_tree('holdfast.${statisticsOf}')))
+        and relkind <> 'p'
     )) end
-    from (select count(*) from (select from holdfast.${table} limit ${mostCounted}) as counted) as walked
+    from (select count(*) from (select from holdfast.${table} where ${where} limit ${mostCounted}) as counted) as walked
   )`)
+
+/** A job's row is an event, and so is an outcome, unless the job did not succeed. The view of the log has no statistics. */
+const eventCount = sql`${sizeOf('event_log')} + ${sizeOf('job')} + ${sizeOf('outcome')}
+      - ${sizeOf('outcome', { where: `state <> 'succeeded'`, statisticsOf: 'outcome_trouble' })}`
 
 /** How many rows there are; estimated if there are very many. */
 export const tableSizes = statement<{ live: number; finished: number; events: number }>()(
   'audit.sizes',
   () => sql`
-  select ${sizeOf('ready')} + ${sizeOf('waiting')} + (select count(*) from holdfast.running) as live, ${sizeOf('outcome')} as finished, ${sizeOf('event')} as events`,
+  select ${sizeOf('ready')} + ${sizeOf('waiting')} + (select count(*) from holdfast.running) as live, ${sizeOf('outcome')} as finished,
+    ${eventCount} as events`,
 )

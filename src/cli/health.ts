@@ -12,7 +12,7 @@ import type { Holdfast } from '../engine/engine.ts'
 import { errorCodes, HoldfastError, messageOf } from '../errors/errors.ts'
 import { Connections } from '../http/connections.ts'
 import { loop, within } from '../service/service.ts'
-import { type Pulse, stalledOf } from '../service/vitals.ts'
+import { livenessOf, type Pulse, stalledOf } from '../service/vitals.ts'
 import type { Supervisor } from './supervisor.ts'
 
 /** What a process knows about its health. */
@@ -62,7 +62,10 @@ async function openPort(config: Config, port: number, vital: Vital): Promise<Ser
   const { healthHost } = config
   const ready = shared(() => readinessOf(vital))
   const answers: Record<string, () => Promise<[status: number, body: object]>> = {
-    '/livez': async () => livenessOf(vital),
+    '/livez': async () => {
+      const liveness = livenessOf(vital.pulses())
+      return [liveness.isAlive ? 200 : 503, liveness]
+    },
     '/readyz': ready,
   }
   const server = createServer()
@@ -84,16 +87,6 @@ async function openPort(config: Config, port: number, vital: Vital): Promise<Ser
   await Promise.race([once(server, 'listening'), refused])
   refused.catch(() => {})
   return server
-}
-
-function livenessOf({ pulses }: Vital): [number, object] {
-  const all = pulses()
-  const stalled = stalledOf(all)
-  const isAlive = stalled.length === 0
-  const reasons = stalled.map(
-    ({ loop, quietMs, limitMs }) => `The ${loop} has not run for ${quietMs} ms; the limit is ${limitMs} ms.`,
-  )
-  return [isAlive ? 200 : 503, { isAlive, reasons, loops: all }]
 }
 
 async function readinessOf({ ready }: Vital): Promise<[number, object]> {

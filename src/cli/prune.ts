@@ -43,7 +43,7 @@ function removedLine({ removed, unreadBy }: PruneReport): string {
   return `Removed ${counted(removed, 'job')}.${waits}`
 }
 
-function dueLines({ due, isPartial }: PruneReport): string[] {
+function dueLines({ due, isPartial, blockedBy }: PruneReport): string[] {
   const jobs = due.reduce((sum, one) => sum + one.jobs, 0)
   const items = due.reduce((sum, one) => sum + one.items, 0)
   const more = isPartial ? ' This counts only the oldest million finished jobs.' : ''
@@ -52,7 +52,16 @@ function dueLines({ due, isPartial }: PruneReport): string[] {
     return `  ${one.kind}  ${one.state}  ${counted(one.jobs, 'job')}${own}`
   })
   const all = items > 0 ? ` with ${counted(items, 'item')}` : ''
-  return [...rows, `${counted(jobs, 'job')}${all} would be removed. Nothing was changed.${more}`]
+  return [
+    ...rows,
+    `${counted(jobs, 'job')}${all} would be removed. Nothing was changed.${more}`,
+    ...blockedLines(blockedBy),
+  ]
+}
+
+function blockedLines(pids: number[]): string[] {
+  if (pids.length === 0) return []
+  return [`No jobs can be removed while another transaction locks holdfast.prune_mark: pid ${pids.join(', ')}.`]
 }
 
 function counted(count: number, noun: string): string {

@@ -60,6 +60,14 @@ export const settings = {
     max: 5_000,
     about: 'Maximum number of jobs in one claim, settle or grouped submit.',
   },
+  claimMaxBytes: {
+    type: 'whole',
+    default: 16_777_216,
+    min: 1,
+    max: 268_435_456,
+    about:
+      'Maximum size of the inputs and earlier outputs in one claim, and of those that wait in a worker for a free handler. The first job of a claim may be larger.',
+  },
   pollMs: {
     type: 'whole',
     default: 1_000,

@@ -28,6 +28,8 @@ export interface Gateway {
   cursorTokens: CursorTokens
   kinds: Kinds
   log: Log
+  /** How long a client may take to read the next part of a stream. */
+  sendMs: number
   /** Fires when the server stops. */
   stopping: AbortSignal
 }

@@ -84,6 +84,7 @@ export function makeHttp(options: HttpOptions): Http {
     cursorTokens: makeCursorTokens(() => engine().keys.serverSecret()),
     kinds: makeKinds(engine, jobs),
     log,
+    sendMs: config.httpSendMs,
     stopping: stopping.signal,
   }
   const find = makeRouter(routesOf(gateway, config))

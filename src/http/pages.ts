@@ -1,8 +1,7 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { version } from '../config/version.ts'
 import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
 import { within } from '../service/service.ts'
-import { stalledOf } from '../service/vitals.ts'
+import { livenessOf, type Pulse } from '../service/vitals.ts'
 import { Buckets } from './buckets.ts'
 import { mustHave } from './caller.ts'
 import { docsPage } from './docs-page.ts'
@@ -23,7 +22,7 @@ export function makePages(
   const html = Buffer.from(docsPage(document))
   const { text, tag } = taggedText(document)
   const tagged = { text: Buffer.from(text), tag }
-  const loop = loopHeartbeat()
+  const eventLoop = watchEventLoop()
   const ready = shared(readyFreshMs, () => readiness(gateway))
   return {
     '/': async () => json(200, { name: 'holdfast', version, docs: '/docs', openapi: '/openapi.json' }),
@@ -31,9 +30,8 @@ export function makePages(
     '/docs': largePage(async () => plain('text/html; charset=utf-8', html)),
     async '/livez'() {
       // including the reaper beside the API: if it does not sweep, remote workers have no recovery
-      const stalled = stalledOf(engineOf(gateway)?.pulses() ?? [])
-      const isLive = loop.isBeating() && stalled.length === 0
-      return json(isLive ? 200 : 503, { isLive, loopDelayMs: loop.delayMs(), stalled })
+      const liveness = livenessOf([eventLoop(), ...(engineOf(gateway)?.pulses() ?? [])])
+      return json(liveness.isAlive ? 200 : 503, liveness)
     },
     async '/readyz'() {
       const now = gateway.stopping.aborted ? stops : await ready()
@@ -117,16 +115,11 @@ async function readiness(gateway: Gateway): Promise<Readiness> {
 const beatMs = 500
 const deadMs = 10_000
 
-/** Liveness depends on the event loop only, never on the database: restarting a process does not fix a database. */
-function loopHeartbeat(): { isBeating(): boolean; delayMs(): number } {
-  const delay = monitorEventLoopDelay({ resolution: 20 })
-  delay.enable()
+/** Liveness depends on loops only, never on the database: restarting a process does not fix a database. */
+function watchEventLoop(): () => Pulse {
   let beatAtMs = performance.now()
   setInterval(() => {
     beatAtMs = performance.now()
   }, beatMs).unref()
-  return {
-    isBeating: () => performance.now() - beatAtMs < deadMs,
-    delayMs: () => Math.round(delay.percentile(99) / 1e4) / 100,
-  }
+  return () => ({ loop: 'event loop', quietMs: Math.round(performance.now() - beatAtMs), limitMs: deadMs })
 }

@@ -16,7 +16,7 @@ interface Streaming {
   /** Called when the stream is over, whichever side ended it. It must also end the events. */
   onEnd(): void
   /** How long a client may read nothing before it is disconnected. */
-  stalledMs?: number
+  stalledMs: number
 }
 
 /** Streams events as server-sent events. */
@@ -84,11 +84,10 @@ class EventStream {
 
   /** Resolves once the buffer has room again. A client that reads nothing at all would keep its slot, and what waits for it, forever. */
   async #room(): Promise<void> {
-    const { stalledMs = 30_000 } = this.#streaming
     let late: NodeJS.Timeout | undefined
     await new Promise<void>((resolve, reject) => {
       this.#onRoom = resolve
-      late = setTimeout(() => reject(new Error('The client stopped reading.')), stalledMs)
+      late = setTimeout(() => reject(new Error('The client stopped reading.')), this.#streaming.stalledMs)
     }).finally(() => clearTimeout(late))
   }
 

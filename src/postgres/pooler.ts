@@ -4,7 +4,7 @@
  */
 import type pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
-import { Client, connectionOptions } from './connection.ts'
+import { Client, connectionOptions, connectTimeoutMs } from './connection.ts'
 import { describe } from './error-message.ts'
 import { nameBackend } from './pooler.sql.ts'
 import { runnerIn } from './store.ts'
@@ -19,7 +19,8 @@ export const poolerAdvice =
 export async function isTransactionPooler(url: string): Promise<boolean> {
   const clients: pg.Client[] = []
   const open = async () => {
-    const client = new Client(connectionOptions(url))
+    // a server that accepts connections and never answers must not hang the start
+    const client = new Client({ ...connectionOptions(url), query_timeout: connectTimeoutMs(url) })
     client.on('error', () => {})
     clients.push(client)
     await client.connect()

@@ -68,6 +68,18 @@ export const pruneBatch = statement<PrunedRow>()(
   from holdfast.prune(${p.succeededMs}::bigint, ${p.othersMs}::bigint, ${p.keysMs}::bigint, ${p.capMs}::bigint, ${p.safe}::bigint, ${p.most}::int)`,
 )
 
+/** The transactions that can keep a prune from running: only one at a time may lock the row of `prune_mark`. */
+export const pruneHolders = statement<{ pid: number }>()(
+  'prune.holders',
+  () => sql`
+  select distinct pg_locks.pid
+  from pg_locks
+  where locktype = 'relation' and relation = 'holdfast.prune_mark'::regclass and granted and pid <> pg_backend_pid()
+    and database = (select oid from pg_database where datname = current_database())
+    and mode in ('RowShareLock', 'RowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+  order by pg_locks.pid`,
+)
+
 /** What would be removed, by kind and state. Items are counted with their job. Reads at most this many of the oldest outcomes. */
 export const previewPrune = statement<{ kind: string; state: string; jobs: number; items: number; walked: number }>()(
   'prune.preview',

@@ -124,7 +124,13 @@ export class RemoteClaimer {
   async #poll({ session, lanes, most }: Polling, isWoken: boolean): Promise<RemoteClaimedRow[]> {
     this.#polls += 1
     const { id: sessionId, tenant, remote } = session
-    const params = { sessionId, tenant, lanes: rotated(lanes, this.#polls), deadlinesMs: remote.deadlinesMs }
+    const params = {
+      sessionId,
+      tenant,
+      lanes: rotated(lanes, this.#polls),
+      mostBytes: this.#parts.config.claimMaxBytes,
+      deadlinesMs: remote.deadlinesMs,
+    }
     const suspects = this.#isTimeForSuspects(sessionId, isWoken) ? await this.#pollSuspect({ ...params, most: 1 }) : []
     return suspects.length > 0 ? suspects : this.#parts.store.run(claimForRemote, { ...params, most })
   }

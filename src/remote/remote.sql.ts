@@ -1,6 +1,6 @@
 import { eventOf, raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { isNoSuspect, isSuspect } from '../transitions/suspect.sql.ts'
-import { type Claim, type ClaimMore, claimThose, type HeldRow, tellingAll } from '../worker/claim.sql.ts'
+import { type Claim, claimThose, type HeldRow, tellingAll } from '../worker/claim.sql.ts'
 import { type Kinds, seeingKinds, writeKinds } from '../worker/kind.sql.ts'
 import type { StoredRemote } from './kinds.ts'
 
@@ -108,26 +108,6 @@ interface RemoteClaim extends Claim {
   tenant: string | null
 }
 
-/** The size at which a claim stops adding jobs, so that one worker's claim can't exhaust the memory of a server. */
-const mostBytes = 16 * 1024 * 1024
-
-const more: ClaimMore = {
-  ...tellingAll,
-  taken: (picked) => sql`
-      select weighed.place
-      from (
-        select sized.place, sum(sized.bytes) over (rows between unbounded preceding and 1 preceding) as before
-        from (
-          select picked.place, coalesce(octet_length(payload.input::text), 0) + coalesce((
-              select sum(octet_length(output.output::text)) from holdfast.stage_output as output where output.job_id = picked.id
-            ), 0) as bytes
-          from (${picked}) as picked
-          left join holdfast.job_payload as payload on payload.job_id = picked.id
-        ) as sized
-      ) as weighed
-      where coalesce(weighed.before, 0) < ${raw(String(mostBytes))}`,
-}
-
 /**
  * What a remote worker may claim: no job of another tenant, and no item that runs a part of its parent's kind. Once its lease has run out or
  * its session has ended it may claim nothing, because the jobs would be taken back before they start, and count as lost; it must send a
@@ -160,13 +140,13 @@ export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', 
     sql`${isNoSuspect} and ${isForRemote(p)} and not ${holds(p, isSuspect)}
           and not exists (select from holdfast.drain where session_id = ${p.sessionId}::bigint)`,
     inRows(p),
-    more,
+    tellingAll,
   ),
 )
 
 /** Claims a suspect for a remote worker that holds nothing. */
 export const claimSuspectForRemote = statement<RemoteClaimedRow>()('job.claim_remote_suspect', (p: RemoteClaim) =>
-  claimThose(p, sql`${isSuspect} and ${isForRemote(p)} and not ${holds(p, raw('true'))}`, inRows(p), more),
+  claimThose(p, sql`${isSuspect} and ${isForRemote(p)} and not ${holds(p, raw('true'))}`, inRows(p), tellingAll),
 )
 
 /** Attempts, each with the session that says it holds it: three lists in the same order. */

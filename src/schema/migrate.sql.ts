@@ -4,8 +4,22 @@ import type { AppliedDefinition } from './definitions.ts'
 // one number for all Holdfast processes: held while this database is migrated
 const lock = 0x484f4c44
 
-/** Waits until no other process migrates this database. */
-export const migrationLock = statement<never>()('migration.lock', () => sql`select pg_advisory_lock(${lock}::bigint)`)
+/** Takes the lock, unless another process is migrating this database. It is released when the connection ends. */
+export const migrationLock = statement<{ is_locked: boolean }>()(
+  'migration.lock',
+  () => sql`select pg_try_advisory_lock(${lock}::bigint) as is_locked`,
+)
+
+/** The server process that holds the lock. */
+export const migrationLockHolder = statement<{ pid: number; application: string | null }>()(
+  'migration.lock_holder',
+  () => sql`
+  select held.pid, activity.application_name as application
+  from pg_locks as held
+  left join pg_stat_activity as activity on activity.pid = held.pid
+  where held.locktype = 'advisory' and held.classid = 0 and held.objid = ${lock}::bigint::oid and held.objsubid = 1 and held.granted
+    and held.database = (select oid from pg_database where datname = current_database())`,
+)
 
 /** Creates the table that records applied migrations. */
 export const ledger = {
@@ -61,9 +75,18 @@ export const recordDefinition = statement<never>()(
   set checksum = excluded.checksum, version = excluded.version, applied_at = now()`,
 )
 
-/** The server's version, as a number to compare and as a text to show. */
-export const serverVersion = statement<{ number: number; text: string }>()(
+/**
+ * The server's version, as a number to compare and as a text to show, and the settings that we depend on. Lists of parameters contain nulls,
+ * which without `array_nulls` would be read as texts; and with few `extra_float_digits` a time in milliseconds would be rounded to days.
+ */
+export const serverVersion = statement<{
+  number: number
+  text: string
+  has_array_nulls: boolean
+  float_digits: number
+}>()(
   'server.version',
   () => sql`
-  select current_setting('server_version_num')::int as number, current_setting('server_version') as text`,
+  select current_setting('server_version_num')::int as number, current_setting('server_version') as text,
+    current_setting('array_nulls')::boolean as has_array_nulls, current_setting('extra_float_digits')::int as float_digits`,
 )

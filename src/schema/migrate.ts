@@ -7,12 +7,14 @@ import { Client, connectionOptions } from '../postgres/connection.ts'
 import { describe } from '../postgres/error-message.ts'
 import { isTransactionPooler } from '../postgres/pooler.ts'
 import { type Runner, runnerIn, type Store } from '../postgres/store.ts'
+import { pause } from '../service/service.ts'
 import { type Definition, missingDefinitions, outdatedDefinitions } from './definitions.ts'
 import {
   appliedDefinitions,
   appliedMigrations,
   ledger,
   migrationLock,
+  migrationLockHolder,
   recordDefinition,
   recordMigration,
   serverVersion,
@@ -28,6 +30,8 @@ export interface Migration {
 
 const folder = new URL('../../migrations/', import.meta.url)
 const oldestServer = 140_000
+const longestWaitMs = 60_000
+const lockPollMs = 50
 
 let reading: Promise<Migration[]> | undefined
 
@@ -55,7 +59,7 @@ async function readMigrations(): Promise<Migration[]> {
  * changed. Many processes may call it at once: an advisory lock lets one through at a time, and each migration commits together with the row
  * that says so.
  */
-export async function migrate(url: string): Promise<string[]> {
+export async function migrate(url: string, { waitMs = longestWaitMs } = {}): Promise<string[]> {
   let client: pg.Client | undefined
   try {
     client = new Client(connectionOptions(url))
@@ -65,13 +69,33 @@ export async function migrate(url: string): Promise<string[]> {
     const runner = runnerIn(client)
     await checkServer(runner)
     // the lock goes with the connection: unlocking by hand would fail in the transaction that a bad migration has broken
-    await runner.run(migrationLock, {})
+    await lockMigrations(runner, waitMs)
     return await applyMissing(client, runner)
   } catch (error) {
     throw describe(error, url)
   } finally {
     await client?.end().catch(() => {})
   }
+}
+
+/** Waits for another process that migrates, but not forever: the number of the lock may be in use by an application, too. */
+async function lockMigrations(runner: Runner, waitMs: number): Promise<void> {
+  const untilMs = performance.now() + waitMs
+  for (;;) {
+    const [lock] = await runner.run(migrationLock, {})
+    if (lock?.is_locked) return
+    if (performance.now() > untilMs) throw isLocked(waitMs, await runner.run(migrationLockHolder, {}))
+    await pause(lockPollMs)
+  }
+}
+
+function isLocked(waitMs: number, [holder]: { pid: number; application: string | null }[]): HoldfastError {
+  const name = holder?.application ? `, application ${JSON.stringify(holder.application)}` : ''
+  return new HoldfastError(
+    'database_timeout',
+    `Waited ${waitMs / 1000} s for the migration lock of this database, which another connection holds (pid ${holder?.pid ?? 'unknown'}${name}). If it is migrating, try again later. If not, end it with pg_terminate_backend.`,
+    { details: { pid: holder?.pid ?? null } },
+  )
 }
 
 function refusePooler(): never {
@@ -188,5 +212,11 @@ async function checkServer(runner: Runner): Promise<void> {
     throw new HoldfastError(
       'database_unsupported',
       `This Postgres is version ${server.text}; Holdfast needs 14 or later.`,
+    )
+  // checked and not set, because poolers refuse these as parameters of a connection
+  if (server && (!server.has_array_nulls || server.float_digits < 0))
+    throw new HoldfastError(
+      'database_unsupported',
+      `The database or its user sets array_nulls = ${server.has_array_nulls ? 'on' : 'off'} and extra_float_digits = ${server.float_digits}; Holdfast needs array_nulls = on, and extra_float_digits of at least 0. Remove these settings with \`alter role … reset\` or \`alter database … reset\`.`,
     )
 }

@@ -8,6 +8,8 @@ export interface Group<Item, Answer> {
   idle(): Promise<void>
   /** How many items are waiting or being written. */
   readonly size: number
+  /** The size in bytes of the items that are waiting or being written. */
+  readonly weight: number
 }
 
 /** An answer that arrives after those of the rest of its batch: only the caller who asked for it waits. */
@@ -72,6 +74,7 @@ class WriteGroup<Item, Answer> implements Group<Item, Answer> {
   #batches = 0
   #itemsInBatches = 0
   #lateAnswers = 0
+  #weight = 0
   #isScheduled = false
   #idlers: (() => void)[] = []
 
@@ -84,12 +87,18 @@ class WriteGroup<Item, Answer> implements Group<Item, Answer> {
     return this.#waiting.length + this.#itemsInBatches + this.#lateAnswers
   }
 
+  get weight(): number {
+    return this.#weight
+  }
+
   add(item: Item): Promise<Answer> {
     return new Promise((resolve, reject) => this.put(item, resolve, reject))
   }
 
   put(item: Item, resolve: (answer: Answer) => void, reject: (error: unknown) => void): void {
-    this.#waiting.push({ item, resolve, reject })
+    const one = { item, resolve, reject }
+    this.#waiting.push(one)
+    this.#weight += this.#weightOf(one)
     this.#schedule()
   }
 
@@ -118,7 +127,10 @@ class WriteGroup<Item, Answer> implements Group<Item, Answer> {
       const answers = await this.#options.write(batch.map(({ item }) => item))
       for (const [index, one] of batch.entries()) this.#answer(one, answers[index] as Answer | Late<Answer>)
     } catch (error) {
-      for (const { reject } of batch) call(reject, error)
+      for (const one of batch) {
+        this.#weight -= this.#weightOf(one)
+        call(one.reject, error)
+      }
     }
     this.#batches -= 1
     this.#itemsInBatches -= batch.length
@@ -127,17 +139,22 @@ class WriteGroup<Item, Answer> implements Group<Item, Answer> {
   }
 
   #answer(one: Waiting<Item, Answer>, answer: Answer | Late<Answer>): void {
-    if (answer instanceof Late) void this.#answerLate(one, answer)
-    else call(one.resolve, answer)
+    if (answer instanceof Late) {
+      void this.#answerLate(one, answer)
+      return
+    }
+    this.#weight -= this.#weightOf(one)
+    call(one.resolve, answer)
   }
 
-  async #answerLate({ resolve, reject }: Waiting<Item, Answer>, late: Late<Answer>): Promise<void> {
+  async #answerLate(one: Waiting<Item, Answer>, late: Late<Answer>): Promise<void> {
     this.#lateAnswers += 1
     await late.answer.then(
-      (answer) => call(resolve, answer),
-      (error) => call(reject, error),
+      (answer) => call(one.resolve, answer),
+      (error) => call(one.reject, error),
     )
     this.#lateAnswers -= 1
+    this.#weight -= this.#weightOf(one)
     this.#resolveIdlers()
   }
 

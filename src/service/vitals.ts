@@ -25,6 +25,22 @@ export function makeVitals(): Vitals {
   }
 }
 
+/** Whether a process is alive, as its probes report it. */
+export interface Liveness {
+  isAlive: boolean
+  /** What has stopped, in sentences. */
+  reasons: string[]
+  loops: readonly Pulse[]
+}
+
+/** A process is alive if all its loops turn. */
+export function livenessOf(loops: readonly Pulse[]): Liveness {
+  const reasons = stalledOf(loops).map(
+    ({ loop, quietMs, limitMs }) => `The ${loop} has not run for ${quietMs} ms; the limit is ${limitMs} ms.`,
+  )
+  return { isAlive: reasons.length === 0, reasons, loops }
+}
+
 /** The loops that have made no progress for longer than they may. */
 export function stalledOf(pulses: readonly Pulse[]): Pulse[] {
   return pulses.filter(({ quietMs, limitMs }) => quietMs > limitMs)

@@ -11,6 +11,8 @@ export interface Settler {
   put(settlement: Settlement, done: (answer: Settled | Error) => void): void
   idle(): Promise<void>
   readonly size: number
+  /** The size in bytes of the outputs that are not written yet. */
+  readonly bytes: number
 }
 
 /** Makes a settler. */
@@ -32,6 +34,9 @@ export function makeSettler(options: SettlerOptions): Settler {
     idle: () => all.idle(),
     get size() {
       return all.size
+    },
+    get bytes() {
+      return all.weight
     },
   }
 }

@@ -28,7 +28,7 @@
  *   removes before it looks for live items, and keeps a parent with a live item. If retention comes first, the barrier is gone, and a redo
  *   skips items without one. A redo whose snapshot still shows the barrier queues the item all the same: it runs, its end is counted nowhere,
  *   and it is removed afterwards, because the barrier stays in `prune_items` until it has no items.
- * - retention against retention, by two leaders: one of them gets the advisory lock, and the other does nothing.
+ * - retention against retention, by two leaders: one of them locks the row of prune_mark, and the other does nothing.
  * - redo against anything else: nothing else touches the row of a job that has ended.
  *
  * There are no deadlocks. Settles lock leases in the order of their ids, and barriers after them. A cancel and a redo lock barriers first:

@@ -9,6 +9,7 @@ import type { Config } from '../config/config.ts'
 import type { AbortReason, AnyJob } from '../job/define.ts'
 import type { HeldFence } from '../job/id.ts'
 import type { Store } from '../postgres/store.ts'
+import { mostWeight } from '../service/group.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import type { Settler } from '../settle/settle.ts'
 import { type Attempt, heldFenceOf } from './attempt.ts'
@@ -21,6 +22,9 @@ import type { Reports } from './progress.ts'
 import type { Session } from './session.ts'
 import { Settling } from './settling.ts'
 import type { Unresponsive } from './unresponsive.ts'
+
+/** The size of unwritten outputs at which no more handlers are started: a database that is slow must not fill the memory. */
+const mostUnsettledBytes = 4 * mostWeight
 
 /** What an attempt pool needs. */
 export interface AttemptPoolOptions {
@@ -107,13 +111,18 @@ export class AttemptPool {
 
   /** How many more jobs to claim now. */
   room(): number {
-    if (this.hasSuspect) return 0
     const { config, prefetchSize } = this.#options
+    if (this.hasSuspect || this.#buffer.bytes > config.claimMaxBytes / 2) return 0
     const free = config.concurrency - this.#runner.size
     const target = Math.min(2 * config.batchSize, free + prefetchSize.ahead())
     const wanted = Math.min(config.batchSize, target - this.#buffer.size)
     // top up a nearly full buffer with one larger claim rather than with many small ones
     return wanted >= Math.min(config.batchSize, target / 2) ? wanted : 0
+  }
+
+  /** How many bytes of inputs and outputs to claim now. */
+  roomBytes(): number {
+    return this.#options.config.claimMaxBytes - this.#buffer.bytes
   }
 
   /** Adds claimed jobs. Jobs claimed for an earlier session are released instead. */
@@ -183,7 +192,8 @@ export class AttemptPool {
 
   #mayStart(): boolean {
     const { config, settler, session } = this.#options
-    return this.#runner.size < config.concurrency && settler.size < this.#mostUnsettled && session.isHeld()
+    const hasBacklog = settler.size >= this.#mostUnsettled || settler.bytes >= mostUnsettledBytes
+    return this.#runner.size < config.concurrency && !hasBacklog && session.isHeld()
   }
 
   /** Starts waiting jobs while there are free slots. */

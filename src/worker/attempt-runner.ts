@@ -4,7 +4,7 @@ import type { HeldFence } from '../job/id.ts'
 import type { Store } from '../postgres/store.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import { type Attempt, attemptMaker } from './attempt.ts'
-import type { ClaimedRow } from './claim-batch.ts'
+import { type ClaimedRow, dropTexts } from './claim-batch.ts'
 import { failure, timeoutError } from './conclude.ts'
 import { type HandlerParts, type Reporter, runHandler } from './handler.ts'
 import { Parents } from './parents.ts'
@@ -91,6 +91,8 @@ export class AttemptRunner {
   }
 
   #returned(attempt: Attempt, outcome: Outcome): void {
+    // thousands of attempts may wait for their outcome to be written
+    dropTexts(attempt.row)
     if (attempt.isOver) this.#options.unresponsive.remove(attempt)
     else this.#end(attempt, outcome)
   }

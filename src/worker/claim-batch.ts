@@ -24,6 +24,17 @@ export interface ClaimedRow {
   trace: string | null
 }
 
+/** The size of what a claim returned with a job: its input, and the outputs of its earlier stages. */
+export function sizeOf({ input, outputs }: ClaimedRow): number {
+  return (input?.length ?? 0) + (outputs?.length ?? 0)
+}
+
+/** Frees the memory of what no one will read again. */
+export function dropTexts(row: ClaimedRow): void {
+  row.input = null
+  row.outputs = null
+}
+
 /** The jobs of these batches, by priority and then by age. A claim returns them in no particular order. */
 export function rowsOf(batches: ClaimBatch[], sessionId: number): ClaimedRow[] {
   return batches

@@ -2,6 +2,7 @@ import type { HeldFence, JobId } from '../job/id.ts'
 import { plainList } from '../postgres/array-text.ts'
 import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { isNoSuspect, isSuspect } from '../transitions/suspect.sql.ts'
+import { fitting, isLight } from './claim-size.sql.ts'
 import type { Lane } from './lanes.ts'
 
 /**
@@ -45,27 +46,24 @@ export interface Claim {
   /** Where to start in each lane, in microseconds since 1970 (see floors.ts). Missing or null: at the beginning. */
   floors?: (number | null)[]
   most: number
+  /** The size of inputs and outputs at which the claim takes no more jobs. It takes the first job whatever its size. */
+  mostBytes: number
   /** For each kind and stage, how long after now() the attempt counts as hung, as JSON. */
   deadlinesMs: string
 }
 
-/** Which of the picked jobs a claim takes, and how it returns them. */
+/** How a claim returns what it took. */
 export interface ClaimMore {
-  taken: (picked: Sql) => Sql
   /** More columns of `grouped`, and the condition for a lease to be in `told`, job by job. */
   lightColumns: Sql
   isTold: Sql
 }
 
-/** Takes all of them, and returns each in a row. */
+/** Returns each job in a row. */
 export const tellingAll: ClaimMore = {
-  taken: (picked) => sql`select place from (${picked}) as picked`,
   lightColumns: raw('null as inputs'),
   isTold: raw('true'),
 }
-
-/** Whether the row in `ready` holds all that a worker needs to know of the job. */
-const isLight = raw('input is not null and (stage = 0 or is_part)')
 
 let lastRead: { text: string; commonMs: number | null } = { text: '', commonMs: null }
 
@@ -80,14 +78,14 @@ function commonMs(text: string): number | null {
 
 /** The due jobs of these lanes, locked row by row until there are `most`. */
 const picking = (p: Claim, which: Sql): Sql => sql`
-      select picked.id, picked.place
+      select picked.place, picked.is_light
       from unnest(
         ${p.lanes.map((lane) => lane.queue)}::text[], ${p.lanes.map((lane) => lane.kind)}::text[],
         ${p.lanes.map((lane) => lane.priority)}::smallint[], ${p.lanes.map((lane) => lane.stageCount)}::smallint[],
         ${p.floors ?? []}::float8[]
       ) as lane (queue, kind, priority, stage_count, floor_us)
       cross join lateral (
-        select job.job_id as id, job.ctid as place
+        select job.ctid as place, ${isLight} as is_light
         from holdfast.ready as job
         where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
           and job.run_at >= coalesce('epoch'::timestamptz + lane.floor_us * interval '1 us', '-infinity') and job.run_at <= now()
@@ -145,16 +143,16 @@ const telling = (more: ClaimMore): Sql => sql`
     where ${more.isTold}`
 
 /**
- * Claims up to `most` due jobs, lane by lane: takes them out of `ready`, and creates a lease for those of each kind and
- * stage. The inner select locks row by row and stops at the limit, and `any(array(…))` runs it once. So a claim never
+ * Claims up to `most` due jobs of up to `mostBytes`, lane by lane: takes them out of `ready`, and creates a lease for those of each kind and
+ * stage. The inner select locks row by row and stops at the limit, and as a subquery that returns one array it is run once. So a claim never
  * locks or takes more than it asks for, whatever the planner believes about the tables.
  */
 export function claimThose(p: Claim, which: Sql, answer: Sql, more: ClaimMore): Sql {
   return sql`
   with taken as (
     delete from holdfast.ready
-    where ready.ctid = any(array(${more.taken(picking(p, which))}
-    ))
+    where ready.ctid = any(coalesce((${fitting(picking(p, which), p.mostBytes)}
+    ), '{}'::tid[]))
     returning ready.*
   ),
   grouped as materialized (${grouping(more)}
@@ -188,7 +186,6 @@ const inBatches = raw(`
   group by lease_id, case when input is null or stage > 0 then id end`)
 
 const batchesOf: ClaimMore = {
-  taken: tellingAll.taken,
   lightColumns:
     raw(`min(submitted_at) as first_at, max(submitted_at) as last_at, array_agg(submitted_at) as submitted, array_agg(tenant) as tenants,
       case when bool_or(is_part) then array_agg(case when is_part then barrier_id end) end as parts, string_agg(input, E'\\x1e') as inputs`),

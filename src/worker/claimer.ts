@@ -5,7 +5,7 @@ import { type Loop, loop, type Service } from '../service/service.ts'
 import { heldFenceOf } from './attempt.ts'
 import type { AttemptPool } from './attempt-pool.ts'
 import { claimJobs, claimSuspects, nextDue } from './claim.sql.ts'
-import { rowsOf } from './claim-batch.ts'
+import { rowsOf, sizeOf } from './claim-batch.ts'
 import { Floors } from './floors.ts'
 import type { Taker } from './handover.ts'
 import { deadlinesOf, type Lane, rotated } from './lanes.ts'
@@ -59,7 +59,7 @@ export class Claimer implements Service {
     this.#loop = loop({ turn: () => this.#turn(), onError })
     this.#store = tellingRunner(options.store, () => this.#loop.beat())
     this.#deadlinesMs = deadlinesOf(options.jobs, config)
-    this.#suspects = new Suspects({ ...options, store: this.#store, claimOne: () => this.#claim(claimSuspects, 1) })
+    this.#suspects = new Suspects({ ...options, store: this.#store, claimOne: () => this.#claimSuspect() })
     this.#unheld = new UnheldAttempts({
       store: this.#store,
       session,
@@ -106,16 +106,20 @@ export class Claimer implements Service {
     if (await this.#suspects.look(2 * suspectEveryMs)) return this.#stayReserved()
     const most = Math.min(attemptPool.room(), mostAtOnce)
     if (most <= 0) return config.pollMs
-    const count = await this.#claim(claimJobs, most)
+    const { count, isFilled } = await this.#claim(claimJobs, most)
     if (count > 0) this.#suspects.othersTaken()
     if (await this.#suspects.look(suspectEveryMs)) return this.#stayReserved()
-    return count === most ? this.#goOn() : this.#rest(count)
+    return isFilled ? this.#goOn() : this.#rest(count)
   }
 
-  async #claim(statement: typeof claimJobs, most: number): Promise<number> {
+  async #claimSuspect(): Promise<number> {
+    return (await this.#claim(claimSuspects, 1)).count
+  }
+
+  async #claim(statement: typeof claimJobs, most: number): Promise<{ count: number; isFilled: boolean }> {
     const { session, attemptPool, taker, lanes } = this.#options
     const ticket = taker.beginClaim()
-    if (ticket === null) return 0
+    if (ticket === null) return { count: 0, isFilled: false }
     this.#unheld.claimBegan()
     const sessionId = session.id()
     this.#announceClaim(ticket, sessionId)
@@ -128,6 +132,7 @@ export class Claimer implements Service {
       lanes: look?.lanes ?? rotated(lanes, this.#suspectClaims++),
       floors: look?.floors ?? [],
       most,
+      mostBytes: attemptPool.roomBytes(),
       deadlinesMs: this.#deadlinesMs,
     }
     const batches = await this.#store.run(statement, params).finally(() => {
@@ -135,12 +140,13 @@ export class Claimer implements Service {
     })
     const rows = rowsOf(batches, sessionId)
     const nowMs = performance.now()
-    const isFilled = rows.length === most
+    // a claim that took many bytes may have left the next job because of its size
+    const isFilled = rows.length === most || rows.reduce((sum, row) => sum + sizeOf(row), 0) >= params.mostBytes / 2
     if (look) this.#floors.raise(batches, { isFull: look.isFull, isFilled, ms: nowMs - startedMs, nowMs })
     if (isOurs) attemptPool.take(rows, { isAlone: statement === claimSuspects })
     else await this.#unheld.release(rows.map(heldFenceOf))
     this.#unheld.claimEnded()
-    return rows.length
+    return { count: rows.length, isFilled }
   }
 
   /** If a handler blocks this thread during the claim, the heartbeat thread releases what the claim takes. */

@@ -1,4 +1,4 @@
-import type { ClaimedRow } from './claim-batch.ts'
+import { type ClaimedRow, sizeOf } from './claim-batch.ts'
 import { later, type Taker } from './handover.ts'
 
 /** Waiting jobs, as the heartbeat thread gets them. Lists are strings, because there may be thousands a second. */
@@ -20,12 +20,16 @@ interface Waiting {
   sinceMs: number
 }
 
+/** How many started jobs stay in the list. Removing each one at once would move all the others. */
+const mostStarted = 1_000
+
 /** Claimed jobs that wait for a free slot, first in, first out. */
 export class PrefetchBuffer {
   readonly #taker: Taker
   readonly #tell: (jobs: Prefetched) => void
   #waiting: Waiting[] = []
   #next = 0
+  #bytes = 0
 
   constructor(taker: Taker, tell: (jobs: Prefetched) => void) {
     this.#taker = taker
@@ -36,11 +40,19 @@ export class PrefetchBuffer {
     return this.#waiting.length - this.#next
   }
 
+  /** The size of the inputs and outputs that wait. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   /** Adds jobs. The heartbeat thread need not know of a single job that is started at once. */
   push(rows: ClaimedRow[], isStartedAtOnce: boolean): void {
     const sinceMs = performance.now()
     if (rows.length > 1 || !isStartedAtOnce) this.#announce(rows, this.size)
-    for (const row of rows) this.#waiting.push({ row, sinceMs })
+    for (const row of rows) {
+      this.#waiting.push({ row, sinceMs })
+      this.#bytes += sizeOf(row)
+    }
   }
 
   /** Removes and returns the next job to start. */
@@ -95,7 +107,10 @@ export class PrefetchBuffer {
   #advance(): ClaimedRow {
     const { row } = this.#waiting[this.#next] as Waiting
     this.#next += 1
+    this.#bytes -= sizeOf(row)
     if (this.#next === this.#waiting.length) this.#reset([])
+    // a buffer that is topped up before it is empty must not keep every job that it ever held
+    else if (this.#next >= mostStarted) this.#reset(this.#waiting.slice(this.#next))
     return row
   }
 
@@ -107,5 +122,6 @@ export class PrefetchBuffer {
   #reset(waiting: Waiting[]): void {
     this.#waiting = waiting
     this.#next = 0
+    this.#bytes = waiting.reduce((sum, { row }) => sum + sizeOf(row), 0)
   }
 }

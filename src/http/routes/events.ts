@@ -93,6 +93,7 @@ export const eventOperations = [
           from: await positionBetween(gateway.cursorTokens, caller, from),
           isWelcome: () => gateway.keyring.isStillGood(call.request),
           onEnd,
+          stalledMs: gateway.sendMs,
         })
       } catch (error) {
         onEnd()

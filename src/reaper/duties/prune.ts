@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import { type Horizon, makeHorizon } from '../../events/horizon.ts'
 import { type Duty, type DutyReport, type Note, report } from '../duty.ts'
-import { lookForDue } from '../prune.sql.ts'
+import { lookForDue, pruneHolders } from '../prune.sql.ts'
 import { keepRulesOf, prune } from '../prune.ts'
 
 /** How much of each second may be spent on pruning. */
@@ -9,6 +9,8 @@ const budgetMs = 100
 const everyMs = 1_000
 /** A larger difference means that the clock of the database or of this machine is wrong, and nobody can tell what is old. */
 const mostSkewMs = 3_600_000
+/** How long another transaction may keep this one from pruning before there is a complaint. A batch takes far less. */
+const patienceMs = 5_000
 /** How often the same complaint is repeated, and how far behind readers may be before there is one. */
 const remindMs = 60_000
 
@@ -17,6 +19,7 @@ export function pruning(config: Config): Duty {
   const rules = keepRulesOf(config)
   const isTimeFor = reminder()
   let horizon: Horizon | undefined
+  let busySinceMs: number | undefined
   return {
     name: 'prune',
     everyMs,
@@ -30,7 +33,10 @@ export function pruning(config: Config): Duty {
       if (Math.abs(skewMs) > mostSkewMs)
         return report({ pruned, notes: isTimeFor('clock') ? [clocksDiffer(skewMs)] : [] })
       horizon ??= makeHorizon(store)
-      const { removed, forced, unreadBy } = await prune(store, horizon, rules, budgetMs)
+      const { removed, forced, unreadBy, isBusy } = await prune(store, horizon, rules, budgetMs)
+      busySinceMs = isBusy ? (busySinceMs ?? performance.now()) : undefined
+      if (busySinceMs !== undefined && performance.now() - busySinceMs > patienceMs && isTimeFor('busy'))
+        return report({ pruned, notes: [isHeldUp((await store.run(pruneHolders, {})).map(({ pid }) => pid))] })
       const isLate = unreadBy.length > 0 && pruned.overdueMs > remindMs && isTimeFor('unread')
       const notes = forced > 0 ? [wasForced(forced, unreadBy)] : isLate ? [isUnread(unreadBy)] : []
       return report({ pruned: { ...pruned, removed }, notes })
@@ -53,6 +59,14 @@ function clocksDiffer(skewMs: number): Note {
     isError: true,
     message: 'not removing finished jobs: the clocks of the database and this machine differ by more than an hour',
     facts: { skewMs: Math.round(skewMs) },
+  }
+}
+
+function isHeldUp(pids: number[]): Note {
+  return {
+    isError: true,
+    message: 'not removing finished jobs: another transaction has locked holdfast.prune_mark; end it if it hangs',
+    facts: { pids },
   }
 }
 
