@@ -10,7 +10,10 @@ export interface Settler {
   /** The same without a promise, for callers that settle tens of thousands a second. */
   put(settlement: Settlement, done: (answer: Settled | Error) => void): void
   idle(): Promise<void>
+  /** How many outcomes are not written yet. */
   readonly size: number
+  /** How many of them wait for a locked row, so that the database is not behind with them. */
+  readonly late: number
 }
 
 /** Makes a settler. */
@@ -33,6 +36,9 @@ export function makeSettler(options: SettlerOptions): Settler {
     get size() {
       return all.size
     },
+    get late() {
+      return late.size
+    },
   }
 }
 
@@ -44,7 +50,7 @@ async function settleMany(
   const answers = new Map<Settlement, Answer | Late<Answer>>()
   for (const same of alike(batch)) {
     // while some rows are locked, the next ones may be as well, and it would take a wait to find out
-    const told = await settleApart(options, same, { isWary: late.size > 0 })
+    const told = await settleApart(options, same, { isWary: late.size > 0, lockedRows: late.lockedRows() })
     same.forEach((settlement, index) => {
       const one = told[index] as Told<Settled>
       answers.set(settlement, isKept(settlement, one) ? late.keep(settlement, one) : answerOf(one))

@@ -52,7 +52,9 @@ export class AttemptPool {
   readonly #buffer: PrefetchBuffer
   readonly #runner: AttemptRunner
   readonly #settling: Settling
+  /** How many outcomes may wait for a database that is behind, and how many for rows that others have locked: only memory limits those. */
   readonly #mostUnsettled: number
+  readonly #mostLate: number
   /** Whether the job claimed last is a suspect, which must be alone in its process. */
   #isAlone = false
   #isPumpScheduled = false
@@ -62,6 +64,7 @@ export class AttemptPool {
     const { config, store, jobs, reports, unresponsive, session } = options
     this.#options = options
     this.#mostUnsettled = 4 * config.batchSize
+    this.#mostLate = 10 * this.#mostUnsettled
     this.#buffer = new PrefetchBuffer(options.taker, (prefetched) => session.tell({ prefetched }))
     this.#runner = new AttemptRunner({
       config,
@@ -183,7 +186,8 @@ export class AttemptPool {
 
   #mayStart(): boolean {
     const { config, settler, session } = this.#options
-    return this.#runner.size < config.concurrency && settler.size < this.#mostUnsettled && session.isHeld()
+    const isBehind = settler.size - settler.late >= this.#mostUnsettled || settler.late >= this.#mostLate
+    return this.#runner.size < config.concurrency && !isBehind && session.isHeld()
   }
 
   /** Starts waiting jobs while there are free slots. */
