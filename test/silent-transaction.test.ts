@@ -1,5 +1,5 @@
 import { isConnectionError } from '#holdfast/postgres/connection'
-import { heldLeases } from '#holdfast/transitions/held-leases.sql'
+import { heldRows } from '#holdfast/transitions/held-rows.sql'
 import { expect, gate, test, until } from './fixtures.ts'
 
 test('a transaction that falls silent while it holds jobs is ended by the server, so that others can have them', async ({
@@ -7,15 +7,16 @@ test('a transaction that falls silent while it holds jobs is ended by the server
   store,
   query,
 }) => {
-  const { leaseId: id } = await given.running()
+  const { id: job, leaseId: id } = await given.running()
+  const needs = [{ id: job, leaseId: id, barrier: 'none' as const }]
   const locked = gate()
   const goOn = gate()
   const silent = store.transaction(
     async (runner) => {
-      await runner.run(heldLeases, { ids: [id] })
+      await runner.run(heldRows, { needs })
       locked.open()
       await goOn.promise
-      await runner.run(heldLeases, { ids: [id] })
+      await runner.run(heldRows, { needs })
     },
     { lockMs: 100 },
   )

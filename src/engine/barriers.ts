@@ -86,7 +86,8 @@ export function makeBarriers(parts: {
 }): Barriers & { idle(): Promise<void> } {
   const { store, config, owners } = parts
   const arriver = makeArriver(store, config.batchSize)
-  const runner = async (tx: Queryable | undefined): Promise<Runner> => (tx ? runnerInside(tx) : store)
+  const runner = async (tx: Queryable | undefined): Promise<Runner> =>
+    tx ? runnerInside(tx) : { run: (statement, params) => store.contend(statement, params) }
   return {
     async open(barrier, { tx } = {}) {
       const owner = ownerOf(barrier, owners)

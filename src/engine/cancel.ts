@@ -28,7 +28,7 @@ export async function cancelJob(
   const cancelled = await canceller.cancel({ id: jobId, tenant, reason, by })
   if (!cancelled) throw await whyNothing(store, jobId, 'cancel', tenant)
   onEnded(jobId)
-  if (cancelled.skipped) await store.run(cancelJobs, { ids: cancelled.skipped, tenant, reason, by })
+  if (cancelled.skipped) await store.contend(cancelJobs, { ids: cancelled.skipped, tenant, reason, by })
   if (cancelled.is_cut) await cancelRest(store, jobId, reason)
 }
 
@@ -39,7 +39,7 @@ export async function cancelJob(
 async function cancelRest(store: Store, jobId: JobId, reason: string | null): Promise<void> {
   const ids = (await store.run(barriersOf, { jobId })).map(({ id }) => id)
   const stop = () =>
-    store.run(stopBarriers, { ids, reason: reason ?? 'The job that this item belongs to was cancelled.' })
+    store.contend(stopBarriers, { ids, reason: reason ?? 'The job that this item belongs to was cancelled.' })
   while ((await stop())[0]?.is_cut);
 }
 
@@ -51,6 +51,6 @@ export async function redoJob(
 ): Promise<void> {
   const jobId = idOf(id)
   const [tenant, by] = [textOf('tenant', options.tenant), textOf('by', options.by)]
-  const [redone] = await store.run(redoJobs, { ids: [jobId], tenant, isFromStart: options.from === 'start', by })
+  const [redone] = await store.contend(redoJobs, { ids: [jobId], tenant, isFromStart: options.from === 'start', by })
   if (!redone) throw await whyNothing(store, jobId, 'redo', tenant)
 }

@@ -65,7 +65,7 @@ export function makeEvents(parts: EventsParts): Events {
       return replayed
     },
     async forget(group, actor = {}) {
-      const gone = await store.run(forgetGroup, { group: ownGroupNameOf(group), by: textOf('by', actor.by) })
+      const gone = await store.contend(forgetGroup, { group: ownGroupNameOf(group), by: textOf('by', actor.by) })
       if (gone.length === 0) await mustExist(store, group)
     },
     end: () => knownEndOf(makeHorizon(store)),

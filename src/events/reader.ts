@@ -77,8 +77,8 @@ export class Reader implements Service {
     await this.#leaveAll()
     this.#lanes.clear()
     this.#readerId = undefined
-    const { store, group, onError } = this.#parts
-    if (readerId !== undefined) await store.run(closeReader, { readerId, group }).catch(onError)
+    const { store, group, leaseMs: patienceMs, onError } = this.#parts
+    if (readerId !== undefined) await store.contend(closeReader, { readerId, group }, { patienceMs }).catch(onError)
     await this.#unhear?.()
     this.#unhear = undefined
   }
@@ -88,7 +88,7 @@ export class Reader implements Service {
     const sinceMs = performance.now()
     if (this.#readerId === undefined && (this.#isStopping || !(await this.#open()))) return leaseMs
     const readerId = this.#readerId as string
-    const [share] = await store.run(renewReader, { readerId, group, leaseMs })
+    const [share] = await store.contend(renewReader, { readerId, group, leaseMs }, { patienceMs: leaseMs })
     if (!share || readerId !== this.#readerId) {
       this.#dropAll()
       return share ? 0 : beatMs
@@ -104,7 +104,7 @@ export class Reader implements Service {
     await this.#dropped
     const { store, group, leaseMs, onError } = this.#parts
     const readerId = randomUUID()
-    const opened = await store.run(openReader, { readerId, group, host: hostname(), pid: process.pid, leaseMs })
+    const opened = await store.contend(openReader, { readerId, group, host: hostname(), pid: process.pid, leaseMs })
     if (opened.length > 0) this.#readerId = readerId
     else if (!this.#isForgotten) onError(new Error(`The group ${group} was forgotten; nobody reads for it any more.`))
     this.#isForgotten = opened.length === 0
@@ -141,7 +141,7 @@ export class Reader implements Service {
     const { store, group } = this.#parts
     for (const { partition, term } of held)
       if (this.#lanes.get(partition)?.cursor.fence.term !== term)
-        await store.run(releaseCursor, { group, partition, readerId, term })
+        await store.contend(releaseCursor, { group, partition, readerId, term })
   }
 
   /** Claims cursors up to our share, and gives back those beyond it. */
@@ -185,7 +185,7 @@ export class Reader implements Service {
     const { store, onError } = this.#parts
     if (lane.cursor.leaving.aborted) return
     void leave(lane)
-      .then(() => store.run(releaseCursor, lane.cursor.fence))
+      .then(() => store.contend(releaseCursor, lane.cursor.fence))
       .finally(() => this.#forget(lane))
       .catch(onError)
   }

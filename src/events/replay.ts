@@ -1,6 +1,6 @@
 import type { Actor } from '../job/scope.ts'
 import { mustBeObject, placeOf, refuse, textOf, timeOf } from '../job/validate-argument.ts'
-import type { Runner } from '../postgres/store.ts'
+import type { Runner, Store } from '../postgres/store.ts'
 import { groupNameOf, ownGroupNameOf } from './group-name.ts'
 import { rewindGroup } from './groups.sql.ts'
 import { endOf, makeHorizon } from './horizon.ts'
@@ -11,15 +11,15 @@ import { replayParked } from './parked.sql.ts'
 export type Replay = { parked: number | 'all' } | { from: 'beginning' | 'now' | Date | number }
 
 /** Replays events for a group. Returns the number of parked events or partitions, which is 0 if the group does not exist. */
-export async function replay(store: Runner, group: string, what: Replay, actor: Actor): Promise<number> {
+export async function replay(store: Store, group: string, what: Replay, actor: Actor): Promise<number> {
   mustBeObject('what to replay', what)
   const by = textOf('by', actor.by)
   if ('parked' in what) {
     const seq = what.parked === 'all' ? null : placeOf('parked', what.parked)
-    return (await store.run(replayParked, { group: groupNameOf(group), seq, by })).length
+    return (await store.contend(replayParked, { group: groupNameOf(group), seq, by })).length
   }
   const name = ownGroupNameOf(group)
-  return (await store.run(rewindGroup, { group: name, seq: await startOf(store, what.from), by })).length
+  return (await store.contend(rewindGroup, { group: name, seq: await startOf(store, what.from), by })).length
 }
 
 /** The position in the log to start from. */

@@ -53,7 +53,7 @@ export async function makeSubscriber(
   const { store, wakeups, config, observerOf } = parts
   const { from, items, types, partitions, timeoutMs, failures, backoffMs } = checked(options, handler)
   const seq = from === 'beginning' ? 0 : await endOf(makeHorizon(store))
-  const [opened] = await store.run(openGroup, { group, types: wantedTypes(types), items, partitions, seq })
+  const [opened] = await store.contend(openGroup, { group, types: wantedTypes(types), items, partitions, seq })
   if (opened?.partitions !== partitions)
     throw new HoldfastError(
       'group_invalid',

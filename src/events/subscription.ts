@@ -115,7 +115,7 @@ function waitForWriter({ observer }: SubscriptionParts, cursor: HeldCursor): num
 }
 
 async function move(parts: SubscriptionParts, cursor: HeldCursor, seq: number, wantsWake: boolean): Promise<Turn> {
-  const [moved] = await parts.store.run(moveCursor, { ...cursor.fence, from: cursor.movedSeq, seq, wantsWake })
+  const [moved] = await parts.store.contend(moveCursor, { ...cursor.fence, from: cursor.movedSeq, seq, wantsWake })
   if (!moved) return 'lost'
   cursor.moved(seq, wantsWake)
   return 0
@@ -151,7 +151,7 @@ function dispatching(parts: SubscriptionParts, cursor: HeldCursor): DispatchPart
     ...parts,
     async onFailure(event, failures, error) {
       parts.observer.failed(event.seq, failures, error)
-      await parts.store.run(noteFailure, { ...cursor.fence, failingSeq: event.seq, failures, error })
+      await parts.store.contend(noteFailure, { ...cursor.fence, failingSeq: event.seq, failures, error })
     },
   }
 }
@@ -163,7 +163,7 @@ async function park(
   failures: number,
   error: string,
 ): Promise<Turn> {
-  const [parked] = await parts.store.run(parkEvent, {
+  const [parked] = await parts.store.contend(parkEvent, {
     ...cursor.fence,
     from: cursor.movedSeq,
     seq: row.seq,
@@ -189,8 +189,8 @@ async function replayDue(parts: SubscriptionParts, cursor: HeldCursor): Promise<
     if (ended.kind === 'interrupted') return cursor.lost.aborted ? 'lost' : 'some'
     const [kept] =
       ended.kind === 'handled'
-        ? await parts.store.run(unparkEvent, { ...cursor.fence, seq: row.seq })
-        : await parts.store.run(keepParked, { ...cursor.fence, ...ended, seq: row.seq })
+        ? await parts.store.contend(unparkEvent, { ...cursor.fence, seq: row.seq })
+        : await parts.store.contend(keepParked, { ...cursor.fence, ...ended, seq: row.seq })
     if (!kept) return 'lost'
     if (ended.kind === 'poison') parts.observer.parked(row.seq, ended.error)
   }
@@ -200,7 +200,7 @@ async function replayDue(parts: SubscriptionParts, cursor: HeldCursor): Promise<
 /** The replayed event kills every reader before any of them gets to new events, so it is not replayed any more. */
 async function putBack(parts: SubscriptionParts, cursor: HeldCursor, seq: number): Promise<'some' | 'lost'> {
   const error = readersDied(cursor)
-  const [kept] = await parts.store.run(keepParked, { ...cursor.fence, seq, failures: crashBudget, error })
+  const [kept] = await parts.store.contend(keepParked, { ...cursor.fence, seq, failures: crashBudget, error })
   if (!kept) return 'lost'
   parts.observer.parked(seq, error)
   // lowers the crash count in the database, or the next reader would blame a new event

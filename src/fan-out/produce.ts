@@ -5,7 +5,7 @@ import type { AnyJob, AnyStage, StageContext } from '../job/define.ts'
 import type { Items } from '../job/fan-out.ts'
 import type { HeldFence, JobId } from '../job/id.ts'
 import { encodeStorable } from '../job/storable.ts'
-import type { Runner } from '../postgres/store.ts'
+import type { Store } from '../postgres/store.ts'
 import { addItems, type BarrierRow, type ItemBatch } from './fan-out.sql.ts'
 
 /** The attempt that fans out. */
@@ -28,13 +28,13 @@ export type Produced = 'all' | 'lost' | { thrown: unknown }
  * died partway through runs again, it adds only what is missing.
  */
 export async function produceItems(
-  parts: { store: Runner; config: Config },
+  parts: { store: Store; config: Config },
   producer: Producer,
   ctx: StageContext,
   barrier: BarrierRow,
 ): Promise<Produced> {
   const { stage } = producer
-  const adder = makeAdder(parts, producer, barrier)
+  const adder = makeAdder(parts, producer, barrier, ctx.signal)
   const keys = new Map<string, number>()
   let position = 0
   try {
@@ -81,9 +81,10 @@ interface Adder {
 
 /** Stores items in batches, one after the other. The first items of a slow producer do not wait for its last. */
 function makeAdder(
-  { store, config }: { store: Runner; config: Config },
+  { store, config }: { store: Store; config: Config },
   producer: Producer,
   barrier: BarrierRow,
+  signal: AbortSignal,
 ): Adder {
   let batch = emptyBatch(config, producer, barrier)
   let bytes = 0
@@ -95,7 +96,7 @@ function makeAdder(
     if (full.ids.length === 0) return stored
     batch = emptyBatch(config, producer, barrier)
     bytes = 0
-    stored = stored.then((isMine) => isMine && addBatch(store, producer.stage, full))
+    stored = stored.then((isMine) => isMine && addBatch(store, producer.stage, full, signal))
     const end = () => {
       isOver = true
     }
@@ -120,8 +121,8 @@ function makeAdder(
   }
 }
 
-async function addBatch(store: Runner, stage: AnyStage, batch: ItemBatch): Promise<boolean> {
-  const [answer] = await store.run(addItems, batch)
+async function addBatch(store: Store, stage: AnyStage, batch: ItemBatch, signal: AbortSignal): Promise<boolean> {
+  const [answer] = await store.contend(addItems, batch, { signal })
   if (answer?.is_mine && answer.is_over_threshold)
     throw new HoldfastError(
       'items_failed',

@@ -125,13 +125,18 @@ export const revokeKey = statement<KeyRow>()(
   where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant}) and not exists (select from changed)`,
 )
 
-/** Notes that keys were just used. */
+/** Notes that keys were just used. A key that another transaction has locked is skipped: the next use is noted. */
 export const touchKeys = statement<never>()(
   'api_key.touch',
   (p: { ids: string[] }) => sql`
   update holdfast.api_key
   set used_at = now()
-  where id = any(${p.ids}::uuid[])`,
+  where id = any(array(
+    select id
+    from holdfast.api_key
+    where id = any(${p.ids}::uuid[])
+    for no key update skip locked
+  ))`,
 )
 
 /** The secret that all servers on this database share. */

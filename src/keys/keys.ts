@@ -4,7 +4,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import { parseJobId } from '../job/id.ts'
 import { isName, nameForm } from '../job/names.ts'
 import { flagOf, idOf, limitOf, mustBeObject, refuse, textOf } from '../job/validate-argument.ts'
-import type { Runner } from '../postgres/store.ts'
+import type { Runner, Store } from '../postgres/store.ts'
 import type { Remote } from '../remote/remote.ts'
 import { createKey, findKey, type KeyRow, keyPages, revokeKey, serverSecret, touchKeys } from './keys.sql.ts'
 
@@ -89,7 +89,7 @@ export interface Keys {
 }
 
 /** Makes the keys of an engine. Revoking a key ends the sessions that it has opened. */
-export function makeKeys(store: Runner, sessions: Pick<Remote, 'endOf'>): Keys {
+export function makeKeys(store: Store, sessions: Pick<Remote, 'endOf'>): Keys {
   return {
     async create(given, how = {}) {
       mustBeObject('key', given)
@@ -129,7 +129,7 @@ export function makeKeys(store: Runner, sessions: Pick<Remote, 'endOf'>): Keys {
       mustBeObject('options of revoke', options)
       const known = typeof id === 'string' ? parseJobId(id) : null
       const [tenant, by] = [textOf('tenant', options.tenant), textOf('by', options.by)]
-      const [revoked] = known ? await store.run(revokeKey, { id: known, tenant, by }) : []
+      const [revoked] = known ? await store.contend(revokeKey, { id: known, tenant, by }) : []
       if (!revoked) throw new HoldfastError('key_not_found', `There is no API key with the id ${JSON.stringify(id)}.`)
       await sessions.endOf(revoked.id)
       return keyOf(revoked)

@@ -113,9 +113,14 @@ export function isCancelled(error: unknown): boolean {
   return details(error).code === '57014'
 }
 
+/** Whether the statement did not get a lock that another transaction holds, within the time that it may wait for one. */
+export function isLocked(error: unknown): boolean {
+  return details(error).code === '55P03'
+}
+
 /** Whether the statement ran out of time, or did not get a lock that another transaction holds. */
 export function isHeldUp(error: unknown): boolean {
-  return isRetryable(error) || /^(55P03|57014)$/.test(details(error).code ?? '')
+  return isRetryable(error) || isLocked(error) || isCancelled(error)
 }
 
 /** Whether an insert violated this unique constraint. */

@@ -3,6 +3,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import { answered, type Bounded, isCancelPending } from './answer.ts'
 import { ClientPool } from './client-pool.ts'
 import { isConnectionError, isLostName, isRetryable, wasIdle } from './connection.ts'
+import { ContendedWrites, type Patience } from './contended.ts'
 import { describe } from './error-message.ts'
 import { makePool } from './pool-client.ts'
 import { type Statement, textOf } from './sql.ts'
@@ -19,12 +20,18 @@ export interface TransactionBounds {
   lockMs?: number
   /** How long one may take before it is cancelled. Default: the setting `statementTimeoutMs`. */
   answerMs?: number
+  /** How long it may be silent between two statements. Default: a second with a lock limit, because others wait for what it has locked. */
+  silentMs?: number
 }
 
 /** The database as the rooms see it. It decides everything durable. */
 export interface Store extends Runner {
   /** Runs `work` in one transaction: all of it commits, or nothing does. Runs it again if the server rolled it back in favor of another one. */
   transaction<T>(work: (runner: Runner) => Promise<T>, bounds?: TransactionBounds): Promise<T>
+  /** Runs a statement that changes rows which another transaction may have locked. While they are, it holds no connection, and tries again. */
+  contend<P, Row>(statement: Statement<P, Row>, params: P, patience?: Patience): Promise<Row[]>
+  /** The same for a transaction. `name` says what it does, in the error of one that waited too long. */
+  contendIn<T>(name: string, work: (runner: Runner) => Promise<T>, patience?: Patience): Promise<T>
   close(): Promise<void>
 }
 
@@ -54,6 +61,9 @@ class PostgresStore implements Store {
   readonly #access: Access
   readonly #pool: pg.Pool
   readonly #clients: ClientPool
+  readonly #contended: ContendedWrites
+  /** Transactions are apart: some write a hundred thousand rows, and statements must not queue behind them. */
+  readonly #contendedWork: ContendedWrites
   readonly #underWay = new Set<Promise<unknown>>()
   #isNamed: boolean
   #closing: Promise<void> | undefined
@@ -62,6 +72,8 @@ class PostgresStore implements Store {
     this.#access = access
     this.#pool = makePool(access.url, access.poolSize)
     this.#clients = new ClientPool(this.#pool, access.poolSize)
+    this.#contended = new ContendedWrites(this, access.poolSize)
+    this.#contendedWork = new ContendedWrites(this, access.poolSize)
     this.#isNamed = !access.isPooled
   }
 
@@ -73,11 +85,16 @@ class PostgresStore implements Store {
     )
   }
 
-  transaction<T>(work: (runner: Runner) => Promise<T>, { lockMs, answerMs }: TransactionBounds = {}): Promise<T> {
+  transaction<T>(work: (runner: Runner) => Promise<T>, bounds: TransactionBounds = {}): Promise<T> {
+    const { answerMs, ...limits } = bounds
     return this.#carry(() =>
-      inTransaction(this.#clients, work, { isNamed: this.#isNamed, lockMs, bounds: this.#bounds(answerMs) }),
+      inTransaction(this.#clients, work, { isNamed: this.#isNamed, limits, bounds: this.#bounds(answerMs) }),
     )
   }
+
+  contend: Store['contend'] = (statement, params, patience) => this.#contended.run(statement, params, patience)
+
+  contendIn: Store['contendIn'] = (name, work, patience) => this.#contendedWork.transaction(name, work, patience)
 
   close(): Promise<void> {
     this.#closing ??= this.#drain()
@@ -152,7 +169,13 @@ export function tellingRunner<R extends Runner | Store>(runner: R, tell: () => v
   if (!('transaction' in runner)) return { run } as R
   const transaction: Store['transaction'] = (work, bounds) =>
     runner.transaction((inner) => work(tellingRunner(inner, tell)), bounds)
-  return { run, transaction, close: () => runner.close() } as Store as R
+  const contend: Store['contend'] = (statement, params, patience) => {
+    tell()
+    return runner.contend(statement, params, patience).finally(tell)
+  }
+  const contendIn: Store['contendIn'] = (name, work, patience) =>
+    runner.contendIn(name, (inner) => work(tellingRunner(inner, tell)), patience)
+  return { run, transaction, contend, contendIn, close: () => runner.close() } as Store as R
 }
 
 /** A runner inside a transaction that the caller owns, begins and ends. */
@@ -197,19 +220,19 @@ function isSpoilt(client: pg.PoolClient): boolean {
 
 interface TransactionOptions {
   isNamed: boolean
-  lockMs: number | undefined
+  limits: Pick<TransactionBounds, 'lockMs' | 'silentMs'>
   bounds: Bounded
 }
 
 function inTransaction<T>(
   clients: ClientPool,
   work: (runner: Runner) => Promise<T>,
-  { isNamed, lockMs, bounds }: TransactionOptions,
+  { isNamed, limits, bounds }: TransactionOptions,
 ): Promise<T> {
   return onClient(clients, async (client) => {
     const say = (text: string) => answered(client, client.query(text), { ...bounds, answerMs: bounds.dropMs })
     try {
-      await say(beginning(lockMs, bounds.dropMs))
+      await say(beginning(limits, bounds.dropMs))
       const result = await work({
         run: (statement, params, answerMs = bounds.answerMs) =>
           answered(client, runOn(client, statement, params, isNamed), { ...bounds, answerMs }),
@@ -225,14 +248,14 @@ function inTransaction<T>(
 }
 
 // next to no time passes between two of our statements, unless the process is frozen, blocked or cut off
-const silentMs = 1_000
+const usualSilentMs = 1_000
 
 /**
  * Begins a transaction that the server ends if no statement arrives: its locks must not last for as long as a dead process looks
  * connected. One with a lock timeout locks rows that others wait for, and so gets less time.
  */
-function beginning(lockMs: number | undefined, dropMs: number): string {
-  const idleMs = lockMs === undefined ? dropMs : Math.min(silentMs, dropMs)
+function beginning({ lockMs, silentMs }: TransactionOptions['limits'], dropMs: number): string {
+  const idleMs = Math.min(silentMs ?? (lockMs === undefined ? dropMs : usualSilentMs), dropMs)
   const limits = { idle_in_transaction_session_timeout: idleMs, ...(lockMs !== undefined && { lock_timeout: lockMs }) }
   return ['begin', ...Object.entries(limits).map(([name, ms]) => `set local ${name} = ${Math.ceil(ms)}`)].join('; ')
 }

@@ -27,7 +27,7 @@ export const cellJobs = statement<JobRow>()(
   order by job.id`,
 )
 
-/** Locks all queued jobs and all leases that are not locked yet. */
+/** Locks all queued and waiting jobs and all leases that are not locked yet. */
 export const lockJobs = statement<{ id: string }>()(
   'prove.lock_jobs',
   () => sql`
@@ -40,10 +40,17 @@ export const lockJobs = statement<{ id: string }>()(
     select job_id::text as id
     from holdfast.ready
     for update skip locked
+  ),
+  waiting as materialized (
+    select job_id::text as id
+    from holdfast.waiting
+    for update skip locked
   )
   select id from leases
   union all
-  select id from queued`,
+  select id from queued
+  union all
+  select id from waiting`,
 )
 
 /** Locks all barriers that are not locked yet. */

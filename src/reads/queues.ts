@@ -1,5 +1,5 @@
 import { mustBeObject, queueOf, textOf } from '../job/validate-argument.ts'
-import type { Runner } from '../postgres/store.ts'
+import type { Runner, Store } from '../postgres/store.ts'
 import { pauseQueue } from './job.sql.ts'
 import { listQueues, listQueuesOfTenant } from './overview.sql.ts'
 
@@ -36,16 +36,16 @@ export interface PauseOptions {
 }
 
 /** Pauses a queue. */
-export async function pause(store: Runner, name: string, options: PauseOptions): Promise<void> {
+export async function pause(store: Store, name: string, options: PauseOptions): Promise<void> {
   mustBeObject('options of pauseQueue', options)
   const [by, reason] = [textOf('by', options.by), textOf('reason', options.reason)]
-  await store.run(pauseQueue, { name: queueOf(name), isPaused: true, by, reason })
+  await store.contend(pauseQueue, { name: queueOf(name), isPaused: true, by, reason })
 }
 
 /** Resumes a queue. */
-export async function resume(store: Runner, name: string, options: { by?: string }): Promise<void> {
+export async function resume(store: Store, name: string, options: { by?: string }): Promise<void> {
   mustBeObject('options of resumeQueue', options)
-  await store.run(pauseQueue, { name: queueOf(name), isPaused: false, by: textOf('by', options.by) })
+  await store.contend(pauseQueue, { name: queueOf(name), isPaused: false, by: textOf('by', options.by) })
 }
 
 /** How many jobs to count in each queue and state. */

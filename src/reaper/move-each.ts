@@ -1,5 +1,6 @@
 import type { Runner } from '../postgres/store.ts'
 import { runBatch, type Told } from '../transitions/batch.ts'
+import type { Need } from '../transitions/held-rows.sql.ts'
 import type { FailedRow } from './duty.ts'
 
 /** What became of rows. */
@@ -18,14 +19,14 @@ const usualBounds = { answerMs: 2_000, patienceMs: 24_000 }
 const mostRefused = 500
 
 /**
- * Moves rows in batches that a bad row does not spoil and a locked row does not delay: it is left for the next sweep. `leaseOf` returns the
- * lease that a row is about, if it is about one.
+ * Moves rows in batches that a bad row does not spoil and a locked row does not delay: it is left for the next sweep. `needOf` returns what
+ * moving a row locks, if the row is about an attempt.
  */
 export async function moveEach<Row extends { id: string; lost_ms: number }, Done extends { id: string }>(
   store: Runner,
   rows: readonly Row[],
   move: (runner: Runner, rows: Row[]) => Promise<Done[]>,
-  leaseOf?: (row: Row) => number,
+  needOf?: (row: Row) => Need,
   bounds = usualBounds,
 ): Promise<Tried<Row, Done>> {
   const told = await runBatch(store, {
@@ -33,7 +34,7 @@ export async function moveEach<Row extends { id: string; lost_ms: number }, Done
     isWary: true,
     mostRefused,
     ...bounds,
-    ...(leaseOf && { leaseOf, jobOf: ({ id }: Row) => id }),
+    ...(needOf && { needOf, jobOf: ({ id }: Row) => id }),
     async run(runner, some) {
       const byId = new Map((await move(runner, some)).map((row) => [row.id, row]))
       return some.map(({ id }) => byId.get(id))

@@ -59,7 +59,8 @@ function moveWith(store: Runner, move: Statement<{ orphans: OrphanRow[] }, { id:
     store,
     found,
     (runner, orphans) => runner.run(move, { orphans }),
-    ({ lease_id }) => lease_id,
+    // a quarantine ends the job, so its barrier counts it
+    ({ id, lease_id }) => ({ id, leaseId: lease_id, barrier: move === quarantineJobs ? 'counts' : 'none' }),
   )
 }
 

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { isLocked } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import { fenceOfHeld } from '../worker/claim.sql.ts'
 import { type Lane, lanesOf, rotated } from '../worker/lanes.ts'
@@ -52,6 +53,8 @@ export interface RemoteClaimParts {
 /** After a wake-up, suspects are looked for sooner: a revival wakes workers, and what was revived may be a suspect. */
 const suspectAfterWakeMs = 100
 const mostRemembered = 10_000
+/** How long a claim of a suspect waits for the row of its session. Other claims for that session take far less. */
+const holdSessionMs = 1_000
 /** How many polls of the first waiter the others skip before they poll themselves. */
 const pollEvery = 10
 
@@ -108,7 +111,7 @@ export class RemoteClaimer {
       if (rows.length > 0 || leftMs <= 0 || signal.aborted) return rows
       if (isWakeWanted) await waiter.wait(since, Math.min(leftMs, this.#pauseMs(turn, waiter)), signal)
       // a submit between the poll and this request woke nobody, so poll once more
-      else await store.run(wantWake, { id: session.id, isWanted: true })
+      else await store.contend(wantWake, { id: session.id, isWanted: true })
       isWakeWanted = true
       if (signal.aborted) return []
       await findOpenSession(store, session.id)
@@ -118,7 +121,7 @@ export class RemoteClaimer {
   /** Jobs have been claimed by now, so an error here must not keep them from their worker. */
   async #endWake({ id }: RemoteRow): Promise<void> {
     const { store, onError } = this.#parts
-    await store.run(wantWake, { id, isWanted: false }).catch(onError)
+    await store.contend(wantWake, { id, isWanted: false }).catch(onError)
   }
 
   async #poll({ session, lanes, most }: Polling, isWoken: boolean): Promise<RemoteClaimedRow[]> {
@@ -148,8 +151,8 @@ export class RemoteClaimer {
   async #pollSuspect(params: Parameters<typeof claimSuspectForRemote.build>[0]): Promise<RemoteClaimedRow[]> {
     const { store, config } = this.#parts
     // while it locks the session, its jobs can't be revived; with a lock limit, the server ends it soon if this process freezes
-    const bounds = { lockMs: config.statementTimeoutMs }
-    return store.transaction(async (runner) => {
+    const bounds = { lockMs: holdSessionMs }
+    const claimed = store.transaction(async (runner) => {
       const { sessionId, lanes, tenant } = params
       const [held] = await runner.run(holdSession, { id: sessionId })
       const rows = held ? await runner.run(claimSuspectForRemote, params) : []
@@ -159,6 +162,8 @@ export class RemoteClaimer {
       else await runner.run(endDrain, { sessionId })
       return rows
     }, bounds)
+    // a session that somebody else keeps locked gets no suspects for now
+    return claimed.catch((error) => (isLocked(error) ? [] : Promise.reject(error)))
   }
 
   /** Gives the jobs back if the worker went away while they were claimed. */

@@ -19,7 +19,7 @@ export async function closeRemote(parts: ClosingParts, id: number, scope: Remote
   await findSession(parts.store, id, scope)
   await parts.claims.endOf((sessionId) => sessionId === id)
   await giveBackAll(parts, id)
-  await parts.store.run(closeSession, { id })
+  await parts.store.contend(closeSession, { id })
   // another server may have claimed in its name meanwhile
   await giveBackAll(parts, id)
 }

@@ -30,7 +30,7 @@ export async function renewSession(
 ): Promise<{ leaseUntil: Date; lost: LostAttempt[] }> {
   const mine = entriesOf('held', given?.held).map(({ fence }) => fence)
   const session = await findSession(store, id, scope)
-  const [renewed] = await store.run(beat, { id, isLocked: false, leaseMs: session.remote.leaseMs })
+  const [renewed] = await store.contend(beat, { id, isLocked: false, leaseMs: session.remote.leaseMs })
   if (!renewed) {
     await store.run(comeBack, { id })
     await settling.refused(session, mine, 'heartbeat')

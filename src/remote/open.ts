@@ -22,7 +22,7 @@ export function makeOpener({ store, config, version }: { store: Store; config: C
     const registration = { ...registrationOf(kinds), tenant: tenant ?? '' }
     if (tenant === null) return void (await store.run(registerKinds, registration))
     const most = config.kindsPerTenant
-    const [told] = await store.run(introduceKinds, { ...registration, most })
+    const [told] = await store.contend(introduceKinds, { ...registration, most })
     if (told?.is_allowed) return
     throw new HoldfastError(
       'kinds_exhausted',

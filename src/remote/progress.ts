@@ -64,7 +64,7 @@ async function writeProgress(store: Store, entries: HeldEntry[]): Promise<Writte
   const reports = [...last.values()]
   const asked = reports.map(({ fence }) => fence)
   if (reports.length === 0) return { asked, rows: [] }
-  const rows = await store.run(reportProgress, {
+  const rows = await store.contend(reportProgress, {
     fences: asked,
     done: reports.map(({ entry }) => entry.done as number),
     totals: reports.map(({ entry }) => entry.total ?? null),

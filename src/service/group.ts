@@ -10,6 +10,8 @@ export interface Group<Item, Answer> {
   readonly size: number
   /** The size in bytes of the items that are waiting or being written. */
   readonly weight: number
+  /** The part of it whose answer is late. */
+  readonly lateWeight: number
 }
 
 /** An answer that arrives after those of the rest of its batch: only the caller who asked for it waits. */
@@ -75,6 +77,7 @@ class WriteGroup<Item, Answer> implements Group<Item, Answer> {
   #itemsInBatches = 0
   #lateAnswers = 0
   #weight = 0
+  #lateWeight = 0
   #isScheduled = false
   #idlers: (() => void)[] = []
 
@@ -89,6 +92,10 @@ class WriteGroup<Item, Answer> implements Group<Item, Answer> {
 
   get weight(): number {
     return this.#weight
+  }
+
+  get lateWeight(): number {
+    return this.#lateWeight
   }
 
   add(item: Item): Promise<Answer> {
@@ -149,11 +156,13 @@ class WriteGroup<Item, Answer> implements Group<Item, Answer> {
 
   async #answerLate(one: Waiting<Item, Answer>, late: Late<Answer>): Promise<void> {
     this.#lateAnswers += 1
+    this.#lateWeight += this.#weightOf(one)
     await late.answer.then(
       (answer) => call(one.resolve, answer),
       (error) => call(one.reject, error),
     )
     this.#lateAnswers -= 1
+    this.#lateWeight -= this.#weightOf(one)
     this.#weight -= this.#weightOf(one)
     this.#resolveIdlers()
   }

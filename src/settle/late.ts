@@ -18,6 +18,8 @@ interface Kept {
   readonly answer: (answer: Answer) => void
   readonly untilMs: number
   error: unknown
+  /** The locked row that it waits for, if that is known. */
+  row: string | undefined
   tries: number
   /** How often in a row it took longer than a statement may, although it was alone in its batch. */
   slow: number
@@ -49,6 +51,8 @@ export function isKept({ outcome }: Settlement, told: Told<Settled>): told is He
 export class LateSettlements {
   readonly #options: SettlerOptions
   readonly #kept = new Set<Kept>()
+  /** The locked rows of those kept; undefined after a change. */
+  #rows: ReadonlySet<string> | undefined
   #isTrying = false
 
   constructor(options: SettlerOptions) {
@@ -59,12 +63,27 @@ export class LateSettlements {
     return this.#kept.size
   }
 
+  /** The rows that outcomes wait for. New outcomes that need one of them join the wait at once. */
+  lockedRows(): ReadonlySet<string> {
+    this.#rows ??= new Set([...this.#kept].flatMap(({ row }) => row ?? []))
+    return this.#rows
+  }
+
   /** Keeps a settlement until there is an answer. */
   keep(settlement: Settlement, held: Held): Late<Answer> {
     return new Late(
       new Promise((answer) => {
         const untilMs = performance.now() + (this.#options.patienceMs ?? Number.POSITIVE_INFINITY)
-        const kept: Kept = { settlement, answer, untilMs, error: held.error, tries: 0, slow: 0, dueMs: 0 }
+        const kept: Kept = {
+          settlement,
+          answer,
+          untilMs,
+          error: held.error,
+          row: undefined,
+          tries: 0,
+          slow: 0,
+          dueMs: 0,
+        }
         this.#kept.add(kept)
         this.#heldAgain(kept, held)
         if (!this.#isTrying) void this.#tryAll()
@@ -105,6 +124,8 @@ export class LateSettlements {
     const { givenUp, onError } = this.#options
     const { error } = told
     kept.error = error
+    kept.row = told.is === 'held' ? told.row : undefined
+    this.#rows = undefined
     const isSlow = told.is === 'held' && told.isAlone && isCancelled(error)
     kept.slow = isSlow && kept.tries >= fullTries ? kept.slow + 1 : 0
     kept.tries += 1
@@ -120,6 +141,7 @@ export class LateSettlements {
 
   #end(kept: Kept, answer: Answer): void {
     this.#kept.delete(kept)
+    this.#rows = undefined
     kept.answer(answer)
   }
 }

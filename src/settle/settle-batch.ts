@@ -7,7 +7,7 @@ import { runBatch, type Told } from '../transitions/batch.ts'
 import { stopExceeded } from './early-stop.ts'
 import type { Settled, Settlement } from './outcome.ts'
 import { alreadySettled, type Moved, recordRefusals } from './settle.sql.ts'
-import { type MoveKey, moveKeyOf, writeOutcomes } from './write.ts'
+import { barrierNeedOf, type MoveKey, moveKeyOf, writeOutcomes } from './write.ts'
 
 /** What a settler needs. */
 export interface SettlerOptions {
@@ -28,6 +28,8 @@ export type Answer = Settled | Error
 export interface How {
   /** Skips locked rows, instead of waiting for them first. */
   isWary?: boolean
+  /** Rows that are known to be locked. */
+  lockedRows?: ReadonlySet<string>
   /** Whether an earlier try may have been carried out although its answer was lost. */
   isInDoubt?: boolean
   /** How long one statement may take, and how long all of them together may wait for locks. */
@@ -122,7 +124,7 @@ async function settleOnce(
   const told = await runBatch(options.store, {
     items: same,
     jobOf: ({ fence }) => fence.id,
-    leaseOf: ({ fence }) => fence.leaseId,
+    needOf: ({ fence: { id, leaseId } }) => ({ id, leaseId, barrier: barrierNeedOf(move) }),
     ...bounds,
     async run(runner, some): Promise<Settled[]> {
       const [moved] = (await writeOutcomes(runner, { move, same: some })) as [Moved]

@@ -10,9 +10,12 @@ export interface Settler {
   /** The same without a promise, for callers that settle tens of thousands a second. */
   put(settlement: Settlement, done: (answer: Settled | Error) => void): void
   idle(): Promise<void>
+  /** How many outcomes are not written yet. */
   readonly size: number
-  /** The size in bytes of the outputs that are not written yet. */
+  /** The size in bytes of their outputs. */
   readonly bytes: number
+  /** Those of them that wait for a locked row, so that the database is not behind with them. */
+  readonly late: { readonly size: number; readonly bytes: number }
 }
 
 /** Makes a settler. */
@@ -38,6 +41,9 @@ export function makeSettler(options: SettlerOptions): Settler {
     get bytes() {
       return all.weight
     },
+    get late() {
+      return { size: late.size, bytes: all.lateWeight }
+    },
   }
 }
 
@@ -49,7 +55,7 @@ async function settleMany(
   const answers = new Map<Settlement, Answer | Late<Answer>>()
   for (const same of alike(batch)) {
     // while some rows are locked, the next ones may be as well, and it would take a wait to find out
-    const told = await settleApart(options, same, { isWary: late.size > 0 })
+    const told = await settleApart(options, same, { isWary: late.size > 0, lockedRows: late.lockedRows() })
     same.forEach((settlement, index) => {
       const one = told[index] as Told<Settled>
       answers.set(settlement, isKept(settlement, one) ? late.keep(settlement, one) : answerOf(one))

@@ -1,4 +1,5 @@
 import type { Runner } from '../postgres/store.ts'
+import type { Need } from '../transitions/held-rows.sql.ts'
 import { fanOutJobs } from './fan-out.sql.ts'
 import type { Outcome, Settlement } from './outcome.ts'
 import { parkJobs } from './park.sql.ts'
@@ -13,6 +14,12 @@ export type MoveKey = Outcome['move'] | 'fail_optional' | 'park'
 export function moveKeyOf(outcome: Outcome): MoveKey {
   if (outcome.move === 'retry' && outcome.parked) return 'park'
   return outcome.move === 'fail' && outcome.isOptional ? 'fail_optional' : outcome.move
+}
+
+/** What a move does to barriers: an ending is counted in the barrier that the job is an item of, and a fan-out seals its own. */
+export function barrierNeedOf(move: MoveKey): Need['barrier'] {
+  if (move === 'finish' || move === 'fail' || move === 'fail_optional') return 'counts'
+  return move === 'fanOut' ? 'seals' : 'none'
 }
 
 /** Writes outcomes of one move. */

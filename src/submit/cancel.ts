@@ -1,3 +1,4 @@
+import { lockedError } from '../postgres/contended.ts'
 import type { Runner, Store } from '../postgres/store.ts'
 import { type Group, group } from '../service/group.ts'
 import { pause } from '../service/service.ts'
@@ -32,9 +33,11 @@ const mostTogether = 200
 
 /** Makes a canceller, which retries each cancel for that long. */
 export function makeCanceller(store: Store, forMs: number): Canceller {
-  const first = groupOn(store, 2)
+  // while some rows are locked, others may be as well, and no cancel should have to wait to find out
+  let held = 0
+  const first = groupOn(store, 2, () => held > 0)
   // retries are kept apart, so that they don't delay first tries
-  const later = groupOn(store, 1)
+  const later = groupOn(store, 1, () => true)
   return {
     async cancel(cancel) {
       const untilMs = performance.now() + forMs
@@ -42,26 +45,29 @@ export function makeCanceller(store: Store, forMs: number): Canceller {
         const told = await (tries === 1 ? first : later).add(cancel)
         if (told.is === 'refused') throw told.error
         if (told.is === 'done' && told.answer !== 'moving') return told.answer
-        if (performance.now() >= untilMs) throw told.is === 'held' ? told.error : heldError()
+        if (performance.now() >= untilMs)
+          throw lockedError(`The job ${cancel.id}`, told.is === 'held' ? told.error : undefined)
+        held += 1
         await pause(told.is === 'held' ? Math.min(1_000, 50 * 2 ** tries) : Math.min(500, 2 ** tries))
+        held -= 1
       }
     },
     idle: async () => void (await Promise.all([first.idle(), later.idle()])),
   }
 }
 
-function groupOn(store: Store, lanes: number): Group<Cancel, Told<Answer>> {
-  return group({ most: mostTogether, lanes, write: (all) => cancelAll(store, all) })
+function groupOn(store: Store, lanes: number, isWary: () => boolean): Group<Cancel, Told<Answer>> {
+  return group({ most: mostTogether, lanes, write: (all) => cancelAll(store, all, isWary()) })
 }
 
 /** Cancels a batch. A job that is locked, or that the database refuses, doesn't affect the others. */
-async function cancelAll(store: Store, all: Cancel[]): Promise<Told<Answer>[]> {
+async function cancelAll(store: Store, all: Cancel[], isWary: boolean): Promise<Told<Answer>[]> {
   const told = new Map<Cancel, Told<Answer>>()
   for (const alike of alikeOf(all)) {
     const answers = await runBatch(store, {
       items: alike,
       run: cancelSome,
-      isWary: alike.length > 1,
+      isWary: isWary || alike.length > 1,
     }).catch((error) => alike.map((): Told<Answer> => ({ is: 'refused', error })))
     for (const [index, cancel] of alike.entries()) told.set(cancel, answers[index] as Told<Answer>)
   }
@@ -92,8 +98,4 @@ async function cancelSome(runner: Runner, alike: Cancel[]): Promise<Answer[]> {
     cancelled.delete(id)
     return row ?? (live.has(id) ? 'moving' : undefined)
   })
-}
-
-function heldError(): Error {
-  return Object.assign(new Error('Another transaction holds this job locked.'), { code: '55P03' })
 }

@@ -54,11 +54,13 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
       return answer
     },
     async submitMany({ count, all, some }) {
-      const answers = some && (await submitPiped(store, count, batchSize, some))
+      const answers = some && (await submitPiped(store, { count, batchSize, make: some, hasKeys: false }))
       if (answers) return answers
       const jobs = await all()
       const ordered = inKeyOrder(jobs)
-      const written = await submitPiped(store, count, batchSize, (from, to) => ordered.slice(from, to))
+      const make: MakeSome = (from, to) => ordered.slice(from, to)
+      const hasKeys = jobs.some(({ key }) => key !== null)
+      const written = await submitPiped(store, { count, batchSize, make, hasKeys })
       return inOrderOf(jobs, ordered, written as Submitted[])
     },
     idle: async () => void (await Promise.all([single.idle(), heavy.idle()])),
@@ -79,9 +81,7 @@ export async function submitInSlices(runner: Runner, jobs: PreparedJob[], batchS
  */
 async function submitPiped(
   store: Store,
-  count: number,
-  batchSize: number,
-  make: MakeSome,
+  { count, batchSize, make, hasKeys }: { count: number; batchSize: number; make: MakeSome; hasKeys: boolean },
 ): Promise<Submitted[] | null> {
   // a small first slice, so that the server can start early
   const firstSize = count <= batchSize ? count : Math.ceil(batchSize / 5)
@@ -90,23 +90,24 @@ async function submitPiped(
   const parts = slicesOf(first, batchSize)
   // a single statement needs no transaction, except with keys: that one was taken is known only after the commit
   if (count <= batchSize && parts.length === 1 && first.every(({ key }) => key === null)) return submitAll(store, first)
-  return store
-    .transaction(async (runner) => {
-      const pipe = makePipe(runner)
-      try {
-        const slices = parts.map(pipe.write)
-        for (let start = firstSize; start < count; start += batchSize) {
-          const jobs = await prepareInTurns(make, start, Math.min(count, start + batchSize))
-          if (!jobs) throw new NotSynchronous()
-          await slices.at(-2)
-          slices.push(...slicesOf(jobs, batchSize).map(pipe.write))
-        }
-        return (await Promise.all(slices)).flat()
-      } finally {
-        await pipe.end()
+  const write = async (runner: Runner) => {
+    const pipe = makePipe(runner)
+    try {
+      const slices = parts.map(pipe.write)
+      for (let start = firstSize; start < count; start += batchSize) {
+        const jobs = await prepareInTurns(make, start, Math.min(count, start + batchSize))
+        if (!jobs) throw new NotSynchronous()
+        await slices.at(-2)
+        slices.push(...slicesOf(jobs, batchSize).map(pipe.write))
       }
-    })
-    .catch((error) => (error instanceof NotSynchronous ? null : Promise.reject(error)))
+      return (await Promise.all(slices)).flat()
+    } finally {
+      await pipe.end()
+    }
+  }
+  // another transaction may hold a key, but nothing else that these jobs need
+  const written = hasKeys ? store.contendIn('job.submit', write) : store.transaction(write)
+  return written.catch((error) => (error instanceof NotSynchronous ? null : Promise.reject(error)))
 }
 
 /** How many jobs to prepare before yielding to the event loop. */

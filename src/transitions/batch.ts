@@ -1,33 +1,40 @@
 /**
  * Batches of unrelated rows. The invariant: no row pays for another. A batch is one statement, so one row that the database refuses, or that
  * another transaction has locked, fails or delays all of it. Then the batch is split, and its parts are split again, until the offending
- * rows are alone: one bad row in a thousand costs about thirty statements. Locked rows are found all at once, by a lock that skips them,
- * and left for later. Nothing here waits for long: after the first try, everything is bounded.
+ * rows are alone: one bad row in a thousand costs about thirty statements. Nothing here waits for long: after the first try, everything is
+ * bounded.
+ *
+ * Locked leases and barriers are found all at once, by a lock that skips them. Another write like this one may have locked them, for
+ * milliseconds, or a stranger may have, for hours. So each is waited for once, briefly and without holding any other row. Items whose row is
+ * not free by then are left for later, and later batches don't wait for rows that are known to be locked.
  *
  * Errors that no row causes are not split but thrown: a broken connection, a server without disk space or memory, a closed store. The caller
  * then does not know what was done before.
  */
 import { HoldfastError } from '../errors/errors.ts'
 import { isHeldUp, isNobodysFault, isTaken } from '../postgres/connection.ts'
+import { lockedError } from '../postgres/contended.ts'
 import { atomically, type Runner, type Store } from '../postgres/store.ts'
-import { heldLeases, removeTwins } from './held-leases.sql.ts'
+import { awaitRow, heldRows, type Need, removeTwins } from './held-rows.sql.ts'
 
 /**
  * The result of one item. `refused`: the database rejects it, also on its own. `held`: what it needs is locked, or it takes too long, or
- * there was no time to find out; try later. `isAlone`: no other item can be the cause.
+ * there was no time to find out; try later. `isAlone`: no other item can be the cause. `row`: the locked row, if it was found.
  */
 export type Told<Answer> =
   | { is: 'done'; answer: Answer }
   | { is: 'refused'; error: unknown }
-  | { is: 'held'; error: unknown; isAlone: boolean }
+  | { is: 'held'; error: unknown; isAlone: boolean; row?: string | undefined }
 
 /** Items that one statement can write. */
 export interface Batch<Item, Answer> {
   items: readonly Item[]
   /** Writes these, all or none, and returns one answer per item, in order. May run several times, each time in its own transaction. */
   run: (runner: Runner, items: Item[]) => Promise<Answer[]>
-  /** The lease that an item is about, if any: items whose lease is locked are then skipped at once. */
-  leaseOf?: (item: Item) => number
+  /** The rows that an item needs, if it is about an attempt: items whose rows are locked are then skipped at once. */
+  needOf?: (item: Item) => Need
+  /** Rows that are known to be locked, by the names in `row` of earlier answers. */
+  lockedRows?: ReadonlySet<string>
   /** The job that an item is about, if the item ends it. */
   jobOf?: (item: Item) => string
   /** Looks for locked rows before the first try, so that it waits for none of them. Costs three more round trips. */
@@ -46,6 +53,8 @@ const partMs = 1_000
 const ways = 8
 const lockMs = 100
 const patienceMs = 3_000
+/** How many locked rows are waited for, one after the other. */
+const mostAwaited = 5
 
 /** An item and its result. */
 interface Entry<Item, Answer> {
@@ -56,6 +65,8 @@ interface Entry<Item, Answer> {
 interface Part<Item, Answer> {
   entries: readonly Entry<Item, Answer>[]
   isCareful: boolean
+  /** Whether its rows were waited for: the writes of others keep them busy, but nobody keeps them locked. */
+  isAwaited?: boolean
   /** The error of the part that it was split from. */
   error?: unknown
 }
@@ -113,7 +124,7 @@ class Splitting<Item, Answer> {
       return tellAll(part.entries, { is: 'held', error: part.error, isAlone: false })
     const startedMs = performance.now()
     try {
-      await (part.isCareful ? this.#tryCarefully(part.entries) : this.#tryPlainly(part.entries))
+      await (part.isCareful ? this.#tryCarefully(part) : this.#tryPlainly(part.entries))
     } catch (error) {
       if (isNobodys(error)) throw error
       await this.#fail(part, error, performance.now() - startedMs)
@@ -124,34 +135,52 @@ class Splitting<Item, Answer> {
     note(entries, await this.#batch.run(boundedTo(this.#store, this.#partMs), itemsOf(entries)))
   }
 
-  /** Skips locked leases, and waits only briefly for other locks. */
-  async #tryCarefully(entries: readonly Entry<Item, Answer>[]): Promise<void> {
+  /** Skips locked rows, and waits only briefly for other locks. */
+  async #tryCarefully({ entries, isAwaited }: Part<Item, Answer>): Promise<void> {
     const { held, free, answers } = await atomically(
       this.#store,
       async (runner) => {
-        const isHeld = await this.#heldOf(runner, entries)
-        const mine = entries.filter((entry) => !isHeld(entry))
-        return {
-          held: entries.filter(isHeld),
-          free: mine,
-          answers: mine.length > 0 ? await this.#batch.run(runner, itemsOf(mine)) : [],
-        }
+        const rows = isAwaited ? new Map<Entry<Item, Answer>, string>() : await this.#heldOf(runner, entries)
+        const mine = entries.filter((entry) => !rows.has(entry))
+        return { held: rows, free: mine, answers: mine.length > 0 ? await this.#batch.run(runner, itemsOf(mine)) : [] }
       },
       { lockMs, answerMs: this.#partMs },
     )
     note(free, answers)
-    tellAll(held, { is: 'held', error: heldError(), isAlone: true })
+    if (held.size > 0) await this.#awaitRows(held)
   }
 
-  async #heldOf(
-    runner: Runner,
-    entries: readonly Entry<Item, Answer>[],
-  ): Promise<(entry: Entry<Item, Answer>) => boolean> {
-    const { leaseOf } = this.#batch
-    if (!leaseOf) return () => false
-    const held = await runner.run(heldLeases, { ids: [...new Set(entries.map(({ item }) => leaseOf(item)))] })
-    const ids = new Set(held.map(({ id }) => Number(id)))
-    return ({ item }) => ids.has(leaseOf(item))
+  /** The locked row of each entry that needs one. */
+  async #heldOf(runner: Runner, entries: readonly Entry<Item, Answer>[]): Promise<Map<Entry<Item, Answer>, string>> {
+    const { needOf } = this.#batch
+    if (!needOf) return new Map()
+    const held = await runner.run(heldRows, { needs: entries.map(({ item }) => needOf(item)) })
+    return new Map(held.map(({ place, row }) => [entries[place - 1] as Entry<Item, Answer>, row]))
+  }
+
+  /** Waits for each locked row, unless it is known to be locked, and tries the entries again whose row was free in time. */
+  async #awaitRows(held: ReadonlyMap<Entry<Item, Answer>, string>): Promise<void> {
+    const rows = [...new Set(held.values())].filter((row) => !this.#batch.lockedRows?.has(row))
+    const free = new Set<string>()
+    for (const row of rows.slice(0, mostAwaited)) if (await this.#isFreeSoon(row)) free.add(row)
+    const again = [...held.keys()].filter((entry) => free.has(held.get(entry) as string))
+    if (again.length > 0) this.#parts.push({ entries: again, isCareful: true, isAwaited: true })
+    for (const [entry, row] of held)
+      if (!free.has(row)) entry.told = { is: 'held', error: heldError(row), isAlone: true, row }
+  }
+
+  /** Whether a row can be locked soon. The lock is given up at once: who waits for a second row must not hold this one. */
+  async #isFreeSoon(row: string): Promise<boolean> {
+    // inside a caller's transaction, a lock that is not had at once would end that transaction
+    if (!('transaction' in this.#store)) return false
+    const [table, id] = row.split(' ') as [keyof typeof awaitRow, string]
+    try {
+      await this.#store.transaction((runner) => runner.run(awaitRow[table], { id }), { lockMs, answerMs: this.#partMs })
+      return true
+    } catch (error) {
+      if (isHeldUp(error)) return false
+      throw error
+    }
   }
 
   async #fail({ entries, isCareful }: Part<Item, Answer>, error: unknown, waitedMs: number): Promise<void> {
@@ -215,6 +244,6 @@ function tellAll<Answer>(entries: readonly Entry<unknown, Answer>[], told: Told<
 }
 
 /** The error of a job that was skipped: what the server would say if we had waited. */
-function heldError(): Error {
-  return Object.assign(new Error('Another transaction holds the lease of this job locked.'), { code: '55P03' })
+function heldError(row: string): Error {
+  return lockedError(`The row of its ${row} in the database`)
 }

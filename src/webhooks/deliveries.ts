@@ -3,7 +3,7 @@ import { type DeliveryState, isDeliveryState } from '../job/delivery-state.ts'
 import { type JobId, lowestId, parseJobId } from '../job/id.ts'
 import type { Actor, TenantScope } from '../job/scope.ts'
 import { idOf, limitOf, refuse, textOf, timeOf } from '../job/validate-argument.ts'
-import type { Runner } from '../postgres/store.ts'
+import type { Store } from '../postgres/store.ts'
 import {
   countDeliveries,
   type DeliveryRow,
@@ -80,7 +80,7 @@ export interface Deliveries {
 const mostCounted = 100_000
 
 /** Makes the deliveries of an engine. */
-export function makeDeliveries(store: Runner): Deliveries {
+export function makeDeliveries(store: Store): Deliveries {
   return {
     async deliveries({ endpoint, job, state, tenant, before, limit = 50 } = {}) {
       if (state !== undefined && !isDeliveryState(state))
@@ -107,7 +107,7 @@ export function makeDeliveries(store: Runner): Deliveries {
     },
     async replay(id, { tenant, by } = {}) {
       const scope = { id: deliveryId(id), tenant: textOf('tenant', tenant) }
-      const [replayed] = await store.run(replayDelivery, { ...scope, by: textOf('by', by) })
+      const [replayed] = await store.contend(replayDelivery, { ...scope, by: textOf('by', by) })
       if (replayed) return
       // checked only after the update found nothing: before it, the answer might change
       if ((await store.run(getDelivery, scope)).length === 0) throw noDelivery(id)
@@ -125,7 +125,7 @@ export function makeDeliveries(store: Runner): Deliveries {
       }
       let total = 0
       for (let after: string = lowestId; ; ) {
-        const replayed = await store.run(replayDeliveries, { ...which, after })
+        const replayed = await store.contend(replayDeliveries, { ...which, after })
         total += replayed.length
         if (replayed.length < which.limit) return total
         after = replayed.reduce((last, { id }) => (id > last ? id : last), after)

@@ -84,22 +84,22 @@ export function makeEndpoints(parts: EndpointParts): Endpoints {
     get: async (id, scope) => must(await store.run(getEndpoint, scopeOf(id, scope)), id),
     async update(id, changes, scope) {
       const params = { ...changeOf(parts, changes), ...actOf(id, scope) }
-      return must(await store.run(updateEndpoint, params), id)
+      return must(await store.contend(updateEndpoint, params), id)
     },
     async rotate(id, { graceMs = dayMs, secret, ...scope } = {}) {
       if (!Number.isFinite(graceMs) || graceMs < 0 || graceMs > 365 * dayMs)
         refuse('graceMs must be between 0 ms and one year', graceMs)
       const shown = secret === undefined ? freshSecret() : checkSecret(secret)
       const params = { ...actOf(id, scope), graceMs, secret: seal(shown, rules.key) }
-      return { ...must(await store.run(rotateSecret, params), id), secret: shown }
+      return { ...must(await store.contend(rotateSecret, params), id), secret: shown }
     },
-    enable: async (id, scope) => must(await store.run(enableEndpoint, actOf(id, scope)), id),
+    enable: async (id, scope) => must(await store.contend(enableEndpoint, actOf(id, scope)), id),
     async disable(id, { why, ...scope } = {}) {
       const reason = textOf('why', why) ?? 'Disabled manually.'
-      return must(await store.run(disableEndpoint, { ...actOf(id, scope), why: reason, error: switchedOff }), id)
+      return must(await store.contend(disableEndpoint, { ...actOf(id, scope), why: reason, error: switchedOff }), id)
     },
     async remove(id, scope) {
-      const [gone] = await store.run(removeEndpoint, { ...actOf(id, scope), error: 'The endpoint was removed.' })
+      const [gone] = await store.contend(removeEndpoint, { ...actOf(id, scope), error: 'The endpoint was removed.' })
       if (!gone) throw notFound(id)
     },
   }
@@ -117,7 +117,7 @@ async function create(
   const recorded = { note: textOf('note', note), by: textOf('by', by) }
   await deliverer.open()
   const wanted = { id: uuidv7(), tenant, url, types, items: flagOf('items', items), headers, secret, ...recorded }
-  const [created] = await store.transaction(async (runner) => {
+  const [created] = await store.contendIn('endpoint.create', async (runner) => {
     await runner.run(lockEndpoints, { tenant })
     return runner.run(createEndpoint, { ...wanted, most })
   })

@@ -39,10 +39,10 @@ export async function isWanted(store: Runner): Promise<boolean> {
 }
 
 /** Creates the group if it is missing. Must be called before anything that wants webhooks is written: its cursor has to be before that. */
-export async function openWebhooks(store: Runner): Promise<void> {
+export async function openWebhooks(store: Store): Promise<void> {
   if (await isWanted(store)) return
   const [mark] = await store.run(takeMark, { known: Number.MAX_SAFE_INTEGER })
-  await store.run(openGroup, { group: webhookGroup, types: null, items: true, partitions: 1, seq: mark?.top ?? 0 })
+  await store.contend(openGroup, { group: webhookGroup, types: null, items: true, partitions: 1, seq: mark?.top ?? 0 })
 }
 
 const smallestWindow = 10
@@ -87,7 +87,7 @@ async function planOn(parts: PlannerParts, horizon: Horizon, pace: Pace, cursor:
   const { maxBytes, publicUrl } = parts
   const { isBare } = pace
   const [planned] = await parts.store
-    .run(planDeliveries, { ...cursor.fence, from: cursor.seq, seq, wantsWake, maxBytes, publicUrl, isBare })
+    .contend(planDeliveries, { ...cursor.fence, from: cursor.seq, seq, wantsWake, maxBytes, publicUrl, isBare })
     .catch((error) => {
       pace.isBare = pace.window === 1 && !isPassing(error)
       // perhaps it was too much for one statement
@@ -111,7 +111,7 @@ async function rest(parts: PlannerParts, cursor: HeldCursor, top: number): Promi
   if (top > cursor.seq) return Math.min(parts.pollMs, nextLookMs(cursor.heldBackMs()))
   if (cursor.wantsWake) return parts.pollMs
   const move = { ...cursor.fence, from: cursor.seq, seq: cursor.seq, wantsWake: true }
-  const [moved] = await parts.store.run(moveCursor, move)
+  const [moved] = await parts.store.contend(moveCursor, move)
   if (!moved) return 'lost'
   cursor.moved(cursor.seq, true)
   return 0

@@ -2,7 +2,7 @@ import { closeUnowned, compareOwned } from '../barrier/heal.sql.ts'
 import { expireBarriers, joinDrained, recountBarriers, requeueWaiting } from '../fan-out/heal.sql.ts'
 import type { JobId } from '../job/id.ts'
 import { isFinal } from '../job/machine.ts'
-import type { Runner } from '../postgres/store.ts'
+import type { Store } from '../postgres/store.ts'
 import { findOrphan } from '../reaper/revive.sql.ts'
 import { moveOn } from '../reaper/revive.ts'
 import { endDeadSessions } from '../reaper/session.sql.ts'
@@ -24,7 +24,7 @@ export interface Broken {
   readonly facts: Facts
 }
 
-type MakeRepair = (store: Runner, broken: Broken) => Promise<number>
+type MakeRepair = (store: Store, broken: Broken) => Promise<number>
 
 /** How each repair is made, with statements of the leader or of a client. Returns how many rows it moved: the statement itself checks whether the move is still legal. */
 const repairsBy: Record<RepairName, MakeRepair> = {
@@ -38,13 +38,15 @@ const repairsBy: Record<RepairName, MakeRepair> = {
   },
   wake: async (store, { id }) => (await store.run(wakeFor, { id })).length,
   'resume-queue': async (store, { by, facts }) =>
-    facts.queue.name === null ? 0 : (await store.run(resumeQueue, { name: facts.queue.name, by: by ?? null })).length,
+    facts.queue.name === null
+      ? 0
+      : (await store.contend(resumeQueue, { name: facts.queue.name, by: by ?? null })).length,
   async 'stop-items'(store, { facts }) {
     const ids = barriersToStop(facts)
-    const stopped = await store.run(stopBarriers, { ids, reason: whyStopped(facts) })
+    const stopped = await store.contend(stopBarriers, { ids, reason: whyStopped(facts) })
     const left = stopped[0]?.skipped
     // what was locked the first time is free a moment later
-    return stopped.length + (left ? (await store.run(stopBarriers, { ids, reason: whyStopped(facts) })).length : 0)
+    return stopped.length + (left ? (await store.contend(stopBarriers, { ids, reason: whyStopped(facts) })).length : 0)
   },
   join: async (store, { facts }) => each(openOf(facts), (only) => store.run(joinDrained, { limit: 1, only: [only] })),
   recount: async (store, { facts }) =>
@@ -56,7 +58,7 @@ const repairsBy: Record<RepairName, MakeRepair> = {
     each(openOf(facts), async (only) => {
       const late = await store.run(expireBarriers, { limit: 1, only: [only] })
       if (late[0]?.is_stopped)
-        await store.run(stopBarriers, { ids: [only], reason: 'The fan-out expired before this item had ended.' })
+        await store.contend(stopBarriers, { ids: [only], reason: 'The fan-out expired before this item had ended.' })
       return late
     }),
   requeue: async (store, { id }) => (await store.run(requeueWaiting, { limit: 1, only: [id] })).length,
@@ -66,12 +68,12 @@ const repairsBy: Record<RepairName, MakeRepair> = {
     return rows.length
   },
   redo: async (store, { id, tenant, by }) =>
-    (await store.run(redoJobs, { ids: [id], tenant, isFromStart: false, by: by ?? null })).length,
+    (await store.contend(redoJobs, { ids: [id], tenant, isFromStart: false, by: by ?? null })).length,
   async replay(store, { id, tenant, by }) {
     const which = { endpoint: null, job: id, tenant, state: 'dead', before: null, limit: 1000 }
     return each(
       (await store.run(listDeliveries, which)).map((dead) => dead.id),
-      (dead) => store.run(replayDelivery, { id: dead, tenant, by: by ?? null }),
+      (dead) => store.contend(replayDelivery, { id: dead, tenant, by: by ?? null }),
     )
   },
   async compare(store, { facts }) {
@@ -84,7 +86,7 @@ const repairsBy: Record<RepairName, MakeRepair> = {
 }
 
 /** Makes a repair. `nothing`: the problem no longer exists. */
-export async function applyRepair(store: Runner, repair: RepairName, broken: Broken): Promise<'repaired' | 'nothing'> {
+export async function applyRepair(store: Store, repair: RepairName, broken: Broken): Promise<'repaired' | 'nothing'> {
   const { id, by = null, facts } = broken
   const tenant = facts.job?.tenant ?? facts.continues?.tenant ?? '*'
   await store.run(announceRepair, { id, tenant, repair, by })

@@ -25,6 +25,8 @@ import type { Unresponsive } from './unresponsive.ts'
 
 /** The size of unwritten outputs at which no more handlers are started: a database that is slow must not fill the memory. */
 const mostUnsettledBytes = 4 * mostWeight
+/** The same for outcomes that wait for locked rows: they must not stop other jobs, but memory is finite. */
+const mostLateBytes = 4 * mostUnsettledBytes
 
 /** What an attempt pool needs. */
 export interface AttemptPoolOptions {
@@ -56,7 +58,9 @@ export class AttemptPool {
   readonly #buffer: PrefetchBuffer
   readonly #runner: AttemptRunner
   readonly #settling: Settling
+  /** How many outcomes may wait for a database that is behind, and how many for rows that others have locked: only memory limits those. */
   readonly #mostUnsettled: number
+  readonly #mostLate: number
   /** Whether the job claimed last is a suspect, which must be alone in its process. */
   #isAlone = false
   #isPumpScheduled = false
@@ -66,6 +70,7 @@ export class AttemptPool {
     const { config, store, jobs, reports, unresponsive, session } = options
     this.#options = options
     this.#mostUnsettled = 4 * config.batchSize
+    this.#mostLate = 10 * this.#mostUnsettled
     this.#buffer = new PrefetchBuffer(options.taker, (prefetched) => session.tell({ prefetched }))
     this.#runner = new AttemptRunner({
       config,
@@ -192,8 +197,10 @@ export class AttemptPool {
 
   #mayStart(): boolean {
     const { config, settler, session } = this.#options
-    const hasBacklog = settler.size >= this.#mostUnsettled || settler.bytes >= mostUnsettledBytes
-    return this.#runner.size < config.concurrency && !hasBacklog && session.isHeld()
+    const { size, bytes, late } = settler
+    const isBehind = size - late.size >= this.#mostUnsettled || bytes - late.bytes >= mostUnsettledBytes
+    const isStuck = late.size >= this.#mostLate || late.bytes >= mostLateBytes
+    return this.#runner.size < config.concurrency && !isBehind && !isStuck && session.isHeld()
   }
 
   /** Starts waiting jobs while there are free slots. */

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { HoldfastError, messageOf, PermanentError } from '../errors/errors.ts'
+import { isLocked, isNobodysFault } from '../postgres/connection.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 import type { Attempt } from './attempt.ts'
 import { afterFailure, afterSuccess, encodeOutput, type Rules } from './rules.ts'
@@ -28,6 +29,15 @@ export function failure(attempt: Attempt, error: JobError): Outcome {
   // a handler that ends because it was aborted is not at fault
   if (attempt.abortedBy === 'shutdown' || attempt.abortedBy === 'lease_lost') return { move: 'release' }
   return afterFailure(rulesOf(attempt), error)
+}
+
+/**
+ * Whether an error of our own API is not the handler's fault: our database was unreachable or full, or another transaction kept a row locked
+ * for longer than a write waits. Then the attempt is released, which costs no retry, and its slot is free for jobs that can go on. It is
+ * claimed again soon, and may wait again.
+ */
+export function isBlameless(thrown: unknown): boolean {
+  return thrown instanceof HoldfastError && (isNobodysFault(thrown) || isLocked(thrown))
 }
 
 /** The error of an attempt that exceeded its timeout. */

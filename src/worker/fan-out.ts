@@ -1,14 +1,12 @@
 import { uuidv7 } from 'uuidv7'
-import { HoldfastError } from '../errors/errors.ts'
 import { type BarrierRow, openBarrier, verifyJoined } from '../fan-out/fan-out.sql.ts'
 import { produceItems } from '../fan-out/produce.ts'
 import { resultsOf } from '../fan-out/results.ts'
 import type { StageContext } from '../job/define.ts'
 import { failedItems, type Summary, thresholdOf } from '../job/fan-out.ts'
-import { isNobodysFault } from '../postgres/connection.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import type { Attempt } from './attempt.ts'
-import { errorOf, failure, success } from './conclude.ts'
+import { errorOf, failure, isBlameless, success } from './conclude.ts'
 import type { HandlerParts } from './handler.ts'
 
 /**
@@ -17,12 +15,12 @@ import type { HandlerParts } from './handler.ts'
  */
 export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: StageContext): Promise<Outcome> {
   try {
-    const barrier = await open(parts, attempt)
+    const barrier = await open(parts, attempt, ctx.signal)
     // without a barrier the attempt is no longer ours, and the release will be refused
     if (!barrier) return { move: 'release' }
     // a barrier that was joined before it was sealed has nothing to join yet: its items are still to come
     if (barrier.is_joined && barrier.is_sealed) {
-      const [corrected] = await parts.store.run(verifyJoined, { id: barrier.id })
+      const [corrected] = await parts.store.contend(verifyJoined, { id: barrier.id }, { signal: ctx.signal })
       const verified = corrected ?? barrier
       return verified.is_joined ? await join(parts, attempt, ctx, verified) : { move: 'fanOut' }
     }
@@ -31,8 +29,8 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
     if (produced === 'lost') return { move: 'release' }
     return produced === 'all' ? { move: 'fanOut' } : shortOf(attempt, produced.thrown)
   } catch (error) {
-    // it is not the handler's fault if our database is unreachable or full, but it is if its own files or servers are
-    if (error instanceof HoldfastError && isNobodysFault(error)) return { move: 'release' }
+    // it is not the handler's fault if our rows are locked or our database is away, but it is if its own files or servers are
+    if (isBlameless(error)) return { move: 'release' }
     throw error
   }
 }
@@ -44,22 +42,27 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
  * missing.
  */
 function shortOf(attempt: Attempt, thrown: unknown): Outcome {
-  if (thrown instanceof HoldfastError && isNobodysFault(thrown)) throw thrown
+  if (isBlameless(thrown)) throw thrown
   const error = errorOf(attempt, thrown)
   const outcome = failure(attempt, error)
   return outcome.move === 'fail' && error.code === 'handler_failed' ? { move: 'fanOut', error } : outcome
 }
 
-async function open({ store }: HandlerParts, { fence, stage }: Attempt): Promise<BarrierRow | undefined> {
+async function open(
+  { store }: HandlerParts,
+  { fence, stage }: Attempt,
+  signal: AbortSignal,
+): Promise<BarrierRow | undefined> {
   const { count, share } = thresholdOf(stage.tolerate)
-  const [barrier] = await store.run(openBarrier, {
+  const params = {
     fence,
     id: uuidv7(),
     // the largest value that the column holds, and more than any fan-out has items
     count: count === null ? null : Math.min(count, 2_147_483_647),
     share,
     expiresMs: stage.expiresMs ?? null,
-  })
+  }
+  const [barrier] = await store.contend(openBarrier, params, { signal })
   return barrier
 }
 

@@ -168,7 +168,7 @@ async function release(store: Store, fences: HeldFence[]): Promise<{ released: n
   let released = 0
   const told = await runBatch(store, {
     items: fences,
-    leaseOf: ({ leaseId }) => leaseId,
+    needOf: ({ id, leaseId }) => ({ id, leaseId, barrier: 'none' }),
     async run(runner, some) {
       const [moved] = await runner.run(releaseJobs, { fences: some })
       released += moved?.count ?? 0

@@ -3,11 +3,10 @@ import { HoldfastError, messageOf } from '../errors/errors.ts'
 import type { Schema, StageContext } from '../job/define.ts'
 import type { ItemContext } from '../job/fan-out.ts'
 import type { JobId } from '../job/id.ts'
-import { isNobodysFault } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 import { type Attempt, eachOf } from './attempt.ts'
-import { errorOf, failure, success } from './conclude.ts'
+import { errorOf, failure, isBlameless, success } from './conclude.ts'
 import { runFanOut } from './fan-out.ts'
 import type { Parents } from './parents.ts'
 
@@ -39,7 +38,7 @@ export async function runHandler(parts: HandlerParts, attempt: Attempt): Promise
     return await runFanOut(parts, attempt, ctx)
   } catch (thrown) {
     // it is not the handler's fault if our database was unreachable or full when an item asked for its parent
-    if (row.is_part && thrown instanceof HoldfastError && isNobodysFault(thrown)) return { move: 'release' }
+    if (row.is_part && isBlameless(thrown)) return { move: 'release' }
     return failure(attempt, errorOf(attempt, thrown))
   }
 }

@@ -60,7 +60,7 @@ export class UnheldAttempts {
   async release(fences: HeldFence[]): Promise<void> {
     const told = await runBatch(this.#options.store, {
       items: fences,
-      leaseOf: ({ leaseId }) => leaseId,
+      needOf: ({ id, leaseId }) => ({ id, leaseId, barrier: 'none' }),
       isWary: true,
       async run(runner, some) {
         await runner.run(releaseJobs, { fences: some })
