@@ -1,5 +1,6 @@
 // Measures what a neighbor notices of an attack. Each attack is a file in bench/neighbors/ and gets its own database and server. A neighbor's p99 is measured
-// without and under attack, in the same run. More than twice the quiet figure, a failed request or a server that ended is a failure. Everything is on loopback.
+// three times in the same run: undisturbed, while the attack hits a server that only refuses (the floor), and under attack. More than twice the quiet figure,
+// a failed request or a server that ended is a failure. Attackers stand in for other machines, so they run at the lowest priority. Everything is on loopback.
 // Usage: npm run bench:neighbors [-- --only kinds,big-bodies --seconds 10 --rounds 1 --json --profile <folder>]
 import { readdir } from 'node:fs/promises'
 import { availableParallelism, loadavg } from 'node:os'
@@ -7,6 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startAttacker } from './neighbors/support/attacker.mjs'
 import { openNeighbor } from './neighbors/support/neighbor.mjs'
+import { startRefusingServer } from './neighbors/support/refusing-server.mjs'
 import { judged, most, tableOf } from './neighbors/support/report.mjs'
 import { openTestServers } from './neighbors/support/server.mjs'
 
@@ -48,7 +50,7 @@ if (flags.json) console.log(JSON.stringify({ seconds, rounds, most, results }, n
 else for (const line of tableOf(results)) console.log(line)
 if (results.some(({ isGood }) => !isGood)) process.exitCode = 1
 
-/** One attack on a fresh server: the same measures without and under attack. */
+/** One attack on a fresh server: the same measures without attack, while it hits a server that only refuses, and under attack. */
 async function measure(name) {
   const { measures, leadMs = 2_000, openEnvironment, prepare } = await import(new URL(`${name}.mjs`, folder))
   const environment = await openEnvironment?.()
@@ -58,23 +60,27 @@ async function measure(name) {
     await prepare?.(server)
     await neighbor.measure(warmUpMs)
     const quiet = await neighbor.measure(seconds * 1000)
-    const attacker = startAttacker(name, server)
-    await attacker.underWay
-    const sinceMs = performance.now()
-    await pause(leadMs)
-    const attacked = await neighbor.measure(seconds * 1000)
-    const lastedMs = performance.now() - sinceMs
-    return {
-      quiet,
-      attacked,
-      perSecond: ((await attacker.stop()) * 1000) / lastedMs,
-      hasEnded: server.hasEnded(),
-    }
+    const refusing = await startRefusingServer()
+    const { taken: floor } = await measureUnder(name, { ...server, url: refusing.url }, neighbor, leadMs)
+    await refusing.stop()
+    const { taken: attacked, perSecond } = await measureUnder(name, server, neighbor, leadMs)
+    return { quiet, floor, attacked, perSecond, hasEnded: server.hasEnded() }
   } finally {
     await neighbor.close()
     await server.stop()
     await environment?.stop()
   }
+}
+
+/** The measures while an attack hits `target`, and how many requests per second the attack achieved. */
+async function measureUnder(name, target, neighbor, leadMs) {
+  const attacker = startAttacker(name, target)
+  await attacker.underWay
+  const sinceMs = performance.now()
+  await pause(leadMs)
+  const taken = await neighbor.measure(seconds * 1000)
+  const lastedMs = performance.now() - sinceMs
+  return { taken, perSecond: ((await attacker.stop()) * 1000) / lastedMs }
 }
 
 function tell(line) {

@@ -36,6 +36,8 @@ export class Connection {
   readonly requests: [IncomingMessage, ServerResponse][] = []
   unsentBytes = 0
   unsentSinceMs = 0
+  /** How much of the body that is arriving has been read. */
+  bodyBytes = 0
   readonly #owner: ConnectionOwner
 
   constructor(owner: ConnectionOwner, socket: Socket, network: Network) {

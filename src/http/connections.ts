@@ -4,7 +4,8 @@
  *
  * - Each connection handles one request at a time, and the next one only once the previous response has been sent. So a connection holds at
  *   most one response. A client that pipelines too many requests is disconnected, and what it sent beyond them is not even parsed.
- * - Little is parsed in one turn of the event loop, and networks take turns. So a thousand clients that send at once cost others no more than one.
+ * - Little is parsed in one turn of the event loop, and networks take turns (see socket-reads.ts). So a thousand clients that send at once cost
+ *   others no more than one.
  * - A response must be read in time. All responses that wait share a budget of bytes; when it is exceeded, the network that holds the most of
  *   it loses its oldest.
  * - The number of connections is limited. Beyond the limit, a new connection replaces an idle or stalled one of the network that has the most, as
@@ -16,7 +17,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import { Connection, type ConnectionLimits, type ConnectionOwner, Network } from './connection.ts'
 import { networkOf } from './network.ts'
 import { problemBytes } from './problem.ts'
-import { Turns } from './turns.ts'
+import { SocketReads } from './socket-reads.ts'
 
 /** Why the server closed a connection: a response not read in time, too many unread bytes, room for others, too many pipelined requests, or no room. */
 export type Cut = 'slow' | 'backlog' | 'room' | 'pipelined' | 'refused'
@@ -31,6 +32,13 @@ export interface ConnectionObserver {
 /** Handles one request. Resolves when its response is written, though the client may not have read it. Never rejects. */
 export type Handle = (incoming: IncomingMessage, outgoing: ServerResponse, connection: Connection) => Promise<void>
 
+/** What else connections may be given. */
+export interface ConnectionOptions {
+  observer?: ConnectionObserver
+  /** Whether small requests are in progress, for which large bodies are read more slowly. */
+  isBusy?: () => boolean
+}
+
 /** All connections of a server. */
 export class Connections implements ConnectionOwner {
   readonly limits: ConnectionLimits
@@ -39,7 +47,7 @@ export class Connections implements ConnectionOwner {
   readonly #bySocket = new Map<Socket, Connection>()
   readonly #networks = new Map<string, Network>()
   readonly #checking: NodeJS.Timeout
-  readonly #turns = new Turns()
+  readonly #reads: SocketReads
   /** Pipelined requests that wait for the response before them, on all connections. */
   #ahead = 0
   #unsent = 0
@@ -47,10 +55,16 @@ export class Connections implements ConnectionOwner {
   #isClosing = false
   #isDrained = false
 
-  constructor(server: Server, limits: ConnectionLimits, handle: Handle, observer?: ConnectionObserver) {
+  constructor(server: Server, limits: ConnectionLimits, handle: Handle, { observer, isBusy }: ConnectionOptions = {}) {
     this.limits = limits
     this.#handle = handle
     this.#observer = observer
+    this.#reads = new SocketReads({
+      isOpen: (connection) => this.#bySocket.has(connection.socket),
+      cut: (connection) => this.#cut(connection, 'backlog'),
+      refusePipeline: (connection) => this.#refusePipeline(connection),
+      ...(isBusy ? { isBusy } : {}),
+    })
     server.on('connection', (socket: Socket) => this.#open(socket))
     server.on('request', (incoming, outgoing) => this.#receive(incoming, outgoing))
     // Node has detached its parser
@@ -121,43 +135,11 @@ export class Connections implements ConnectionOwner {
     network.connections.add(connection)
     network.idle.add(connection)
     this.#observer?.opened()
-    this.#readInTurns(connection)
+    this.#reads.watch(connection)
     socket.once('close', () => {
       this.#forget(connection)
       if (network.connections.size === 0 && this.#networks.get(name) === network) this.#networks.delete(name)
     })
-  }
-
-  /** Replaces Node's own listener, and passes on to it what there is time for. */
-  #readInTurns(connection: Connection): void {
-    const { socket, network } = connection
-    const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
-    if (!parse) return
-    socket.removeListener('data', parse)
-    socket.on('data', (bytes: Buffer) => {
-      // a body that has started is not delayed: its request has already been accepted
-      if (connection.isReceiving() || this.#turns.hasTime()) return this.#parse(connection, parse, bytes)
-      if (network.unreadBytes + bytes.length > mostUnread) return this.#cut(connection, 'backlog')
-      network.unreadBytes += bytes.length
-      socket.pause()
-      this.#turns.add(network, () => {
-        network.unreadBytes -= bytes.length
-        socket.resume()
-        this.#parse(connection, parse, bytes)
-      })
-    })
-  }
-
-  /** Parses a few requests at a time, until the connection is closed or its client has to read a response first. */
-  #parse(connection: Connection, parse: (bytes: Buffer) => void, bytes: Buffer): void {
-    const { socket } = connection
-    for (let rest = bytes; rest.length > 0; ) {
-      if (!this.#bySocket.has(socket) || !socket.writable) return
-      if (socket.isPaused()) return void socket.unshift(rest)
-      const end = connection.isReceiving() ? longestPart : endOfRequests(rest)
-      parse(rest.subarray(0, end))
-      rest = rest.subarray(end)
-    }
   }
 
   #forget(connection: Connection | undefined): void {
@@ -245,20 +227,6 @@ export class Connections implements ConnectionOwner {
     this.#observer?.cut('refused')
     socket.end(problemBytes(tooManyConnections), () => socket.destroy())
   }
-}
-
-/** The most bytes of one network that wait to be parsed. */
-const mostUnread = 16 * 1024 * 1024
-
-const blankLine = '\r\n\r\n'
-/** How much is parsed at once: a few requests, or a part of a body. */
-const shortestPart = 512
-const longestPart = 8_192
-
-/** Where the next few requests may end. A wrong guess is harmless: the parser continues where it stopped. */
-function endOfRequests(bytes: Buffer): number {
-  const end = bytes.length > shortestPart ? bytes.indexOf(blankLine, shortestPart) : -1
-  return end < 0 ? longestPart : Math.min(longestPart, end + blankLine.length)
 }
 
 /** Node aborts each request of a closed connection with an error. Nobody reads their stacks, which would cost more than everything else. */

@@ -46,7 +46,7 @@ test('an owner may be given more than one place, and leaves the others to others
 })
 
 test('an owner that has to rest keeps others from nothing', async () => {
-  const gate = new FairGate(1, { rests: true })
+  const gate = new FairGate(1, { rests: () => true })
   const order: string[] = []
   const work = (name: string, ms: number) => () =>
     new Promise<void>((resolve) => {

@@ -2,18 +2,18 @@ const longestRestMs = 50
 
 /**
  * Limits how much work runs at once: `most` in total and `each` per owner, and owners take turns. Work that occupies a database connection for
- * long goes through here, so that one tenant can't take all of them. With `rests`, an owner pauses after each piece of work for as long as it
- * took, so that half of the time is left to others.
+ * long goes through here, so that one tenant can't take all of them. While `rests` is true, an owner pauses after each piece of work for as long
+ * as it took, so that half of the time is left to others.
  */
 export class FairGate {
   readonly #most: number
   readonly #each: number
-  readonly #rests: boolean
+  readonly #rests: () => boolean
   readonly #waiting = new Map<string, (() => void)[]>()
   readonly #inside = new Map<string, number>()
   #count = 0
 
-  constructor(most: number, { each = 1, rests = false } = {}) {
+  constructor(most: number, { each = 1, rests = () => false }: { each?: number; rests?: () => boolean } = {}) {
     this.#most = most
     this.#each = each
     this.#rests = rests
@@ -27,7 +27,7 @@ export class FairGate {
       return await work()
     } finally {
       this.#count -= 1
-      if (this.#rests) setTimeout(() => this.#leave(owner), Math.min(longestRestMs, performance.now() - sinceMs))
+      if (this.#rests()) setTimeout(() => this.#leave(owner), Math.min(longestRestMs, performance.now() - sinceMs))
       else this.#leave(owner)
       this.#letIn()
     }

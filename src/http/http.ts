@@ -21,6 +21,7 @@ import { apiDocument } from './document.ts'
 import { FairGate } from './fair-gate.ts'
 import { type Gateway, makeKinds } from './gateway.ts'
 import { makeKeyring } from './keyring.ts'
+import { lately } from './lately.ts'
 import { makeLimits } from './limits.ts'
 import { Live } from './live.ts'
 import { type BodySize, isBodyOptional, nothing, type Operation, type Reply } from './operation.ts'
@@ -53,6 +54,8 @@ export interface Http {
   handle(request: HttpRequest): Promise<Reply>
   /** Counts what its server does. */
   meter: HttpMeter
+  /** Whether small requests are in progress, or were a moment ago. Large ones make room for them. */
+  isBusy(): boolean
   /** Ends waiting requests and live streams. */
   stop(): Promise<void>
 }
@@ -69,15 +72,19 @@ export function makeHttp(options: HttpOptions): Http {
   const stopping = new AbortController()
   /** Requests in progress. */
   let underWay = 0
+  const isBusy = lately(
+    () => underWay - gateway.limits.large() - gateway.limits.waiting() - gateway.keyring.held() > 0,
+    busyMs,
+  )
   const gateway: Gateway = {
     engine,
     keyring: makeKeyring(() => engine().keys, { ...config, needsKey, stopping: stopping.signal }),
     limits: makeLimits({ perSecond: config.httpRate, waits: config.httpWaits, bodyBytes: config.httpBodyBytes }),
-    slices: new Slices(() => underWay - gateway.limits.large() - gateway.limits.waiting() - gateway.keyring.held() > 0),
-    gate: new FairGate(mostLarge),
+    slices: new Slices(isBusy),
+    gate: new FairGate(mostLarge, { rests: isBusy }),
     scans: new FairGate(Math.max(config.httpScans, Math.floor(config.poolSize / 2)), {
       each: config.httpScans,
-      rests: true,
+      rests: () => true,
     }),
     meter: makeHttpMeter(),
     live: new Live(engine, (error) => log.warn({ err: error }, 'the live view could not read events; retrying')),
@@ -102,6 +109,7 @@ export function makeHttp(options: HttpOptions): Http {
   return {
     handle,
     meter: gateway.meter,
+    isBusy,
     async fetch(request) {
       const { status, headers, body } = await handle(requestOf(request))
       if (request.method !== 'HEAD') return new Response(body, { status, headers })
@@ -119,6 +127,8 @@ export function makeHttp(options: HttpOptions): Http {
 }
 
 const lastWordsMs = 2_000
+/** Callers who send small requests one after another are never all gone for longer than this. */
+const busyMs = 100
 /** Fewer than a server has database connections, or large batches would make everyone else wait. */
 const mostLarge = 2
 
@@ -207,6 +217,7 @@ async function handleOne(
     headers: one.headers ? check('headers', one.headers, request.all()) : {},
     // if all fields are optional, no body means an empty object
     body: one.body ? check('body', one.outerBody ?? one.body, await bodyOf()) : undefined,
+    isLarge,
     rest: () => (isLarge ? gateway.slices.rest() : immediate()),
     /** Made only for operations that wait. */
     get signal() {

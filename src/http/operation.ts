@@ -34,6 +34,8 @@ export interface Call<P = unknown, Q = unknown, H = unknown, B = unknown> {
   body: B
   /** The whole request, for what no schema covers. */
   request: HttpRequest
+  /** Whether the body may be larger than a small one, so that the request makes room for small ones. */
+  isLarge: boolean
   /** Yields to other requests in the middle of long work. */
   rest(): Promise<void>
   /** Fires when the client has disconnected or the server stops. An operation that waits then returns what it has. */

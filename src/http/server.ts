@@ -39,7 +39,7 @@ export function makeHttpServer(options: HttpOptions): HttpServer {
     server,
     config,
     (incoming, outgoing, connection) => receive(http, incoming, outgoing, connection),
-    http.meter,
+    { observer: http.meter, isBusy: http.isBusy },
   )
   refuseMalformed(server, (socket) => connections.isAnswering(socket))
   let stopping: Promise<void> | undefined

@@ -4,12 +4,14 @@
  * turns of the event loop.
  */
 export class Slices {
-  readonly #queues = new Map<string, Work[]>()
+  readonly #queues = new Map<unknown, Work[]>()
   readonly #areOthersUnderWay: () => boolean
+  readonly #pauseMs: number
   #isRunning = false
 
-  constructor(areOthersUnderWay: () => boolean = () => false) {
+  constructor(areOthersUnderWay: () => boolean = () => false, pauseMs = 4) {
     this.#areOthersUnderWay = areOthersUnderWay
+    this.#pauseMs = pauseMs
   }
 
   /** How many pieces of work are waiting or in progress. */
@@ -20,7 +22,7 @@ export class Slices {
   }
 
   /** Runs steps to their end, and returns their result. Work of one owner runs one piece after the other. */
-  run<T>(owner: string, steps: Generator<undefined, T>): Promise<T> {
+  run<T>(owner: unknown, steps: Generator<undefined, T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const queue = this.#queues.get(owner)
       const work: Work = { steps, resolve: resolve as (value: unknown) => void, reject }
@@ -35,7 +37,7 @@ export class Slices {
   /** Resolves when long work that runs outside of slices may continue. */
   rest(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#areOthersUnderWay()) setTimeout(resolve, pauseMs)
+      if (this.#areOthersUnderWay()) setTimeout(resolve, this.#pauseMs)
       else setImmediate(resolve)
     })
   }
@@ -51,7 +53,7 @@ export class Slices {
     this.#queues.delete(owner)
     if (isDone(queue[0] as Work)) queue.shift()
     if (queue.length > 0) this.#queues.set(owner, queue)
-    if (this.#areOthersUnderWay()) setTimeout(() => this.#turn(), pauseMs)
+    if (this.#areOthersUnderWay()) setTimeout(() => this.#turn(), this.#pauseMs)
     else setImmediate(() => this.#turn())
   }
 }
@@ -62,8 +64,7 @@ interface Work {
   reject(error: unknown): void
 }
 
-const sliceMs = 2
-const pauseMs = 8
+const sliceMs = 1
 
 /** Runs one slice. Returns whether it was the last one. */
 function isDone({ steps, resolve, reject }: Work): boolean {

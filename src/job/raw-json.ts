@@ -22,6 +22,7 @@ const charactersPerStep = 8_192
 const longestNumber = 15
 
 const [quote, comma, colon, backslash] = [34, 44, 58, 92]
+const [zero, one, nine, dot, exponent] = [48, 49, 57, 46, 101]
 const [openList, closeList, openObject, closeObject] = [91, 93, 123, 125]
 
 /**
@@ -105,11 +106,23 @@ class Scanner {
 
   #readScalar(next: number): boolean {
     if (next === quote) return this.#readText()
+    if (next >= one && next <= nine && this.#readInteger()) return true
     scalar.lastIndex = this.#at
     if (!scalar.test(this.#text)) return false
     const length = scalar.lastIndex - this.#at
     this.#at = scalar.lastIndex
     return length <= longestNumber
+  }
+
+  /** Reads a positive integer without a regular expression, which would cost more than the rest of the scan. Returns false if it is anything else. */
+  #readInteger(): boolean {
+    let at = this.#at
+    let next: number
+    do next = this.#text.charCodeAt(++at)
+    while (next >= zero && next <= nine)
+    if (next === dot || (next | 32) === exponent || at - this.#at > longestNumber) return false
+    this.#at = at
+    return true
   }
 
   #readText(): boolean {

@@ -12,6 +12,11 @@ let asked = 0
 /** How many requests this process has made. */
 export const askedSoFar = () => asked
 
+/** Counts requests that were made without `ask`. */
+export function countAsked(count) {
+  asked += count
+}
+
 /** Sends one request and returns its status and text. With a body it is a POST. */
 export function ask({ agent, url, path, key, body }) {
   asked += 1

@@ -7,7 +7,7 @@ export function judged(attack, samples) {
   const hasEnded = samples.some((one) => one.hasEnded)
   return Object.keys(samples[0].quiet).map((what) => {
     const all = (when) => samples.flatMap((one) => one[when][what])
-    const [quietMs, attackedMs] = ['quiet', 'attacked'].map((when) => p99(all(when)))
+    const [quietMs, floorMs, attackedMs] = ['quiet', 'floor', 'attacked'].map((when) => p99(all(when)))
     const failed = all('attacked').filter((ms) => ms === Number.POSITIVE_INFINITY).length
     const ratio = attackedMs / quietMs
     // if a measure fails even without an attack, the ratio is NaN, which does not pass
@@ -18,7 +18,9 @@ export function judged(attack, samples) {
       what,
       perSecond,
       quietMs,
+      floorMs,
       attackedMs,
+      floor: floorMs / quietMs,
       ratio,
       samples: count,
       failed,
@@ -33,20 +35,22 @@ function p99(values) {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.99))]
 }
 
-const heads = ['attack', 'requests/s', 'neighbor', 'quiet p99', 'attacked p99', 'ratio', '', '']
-const rightAligned = new Set([1, 3, 4, 5])
+const heads = ['attack', 'requests/s', 'neighbor', 'quiet p99', 'floor p99', 'attacked p99', 'floor', 'ratio', '', '']
+const rightAligned = new Set([1, 3, 4, 5, 6, 7])
 
 /** The results as lines of a table. */
 export function tableOf(rows) {
-  const cells = rows.map(({ attack, what, perSecond, quietMs, attackedMs, ratio, failed, hasEnded, isGood }) => [
-    attack,
-    perSecond < 10 ? perSecond.toFixed(1) : String(Math.round(perSecond)),
-    what,
-    length(quietMs),
-    length(attackedMs),
-    times(ratio),
-    isGood ? 'pass' : 'FAIL',
-    [failed > 0 && `${failed} requests failed`, hasEnded && 'the server ended'].filter(Boolean).join(', '),
+  const cells = rows.map((row) => [
+    row.attack,
+    row.perSecond < 10 ? row.perSecond.toFixed(1) : String(Math.round(row.perSecond)),
+    row.what,
+    length(row.quietMs),
+    length(row.floorMs),
+    length(row.attackedMs),
+    times(row.floor),
+    times(row.ratio),
+    row.isGood ? 'pass' : 'FAIL',
+    [row.failed > 0 && `${row.failed} requests failed`, row.hasEnded && 'the server ended'].filter(Boolean).join(', '),
   ])
   const widths = heads.map((head, index) => Math.max(head.length, ...cells.map((row) => row[index].length)))
   const aligned = (cell, index) => (rightAligned.has(index) ? cell.padStart(widths[index]) : cell.padEnd(widths[index]))

@@ -72,7 +72,8 @@ export const submitOperations = [
     async handle(call) {
       const { headers, body, caller, hf } = call
       const { job, input, options } = await prepared(call, body, headers['idempotency-key'], headers.traceparent)
-      const handle = await hf.submit(job, input as never, options)
+      const submit = () => hf.submit(job, input as never, options)
+      const handle = await (call.isLarge ? call.gateway.gate.run(accountOf(caller), submit) : submit())
       const url = `/v1/jobs/${handle.id}`
       // a key that may only submit must not see what becomes of the job
       const waitMs = mayDo(caller, 'read') ? waitMsOf(headers.prefer) : undefined
