@@ -50,6 +50,7 @@ export const ambiguous: Scenario = {
 export const idle: Scenario = {
   name: 'idle',
   provokes: 'what an idle system does: it probes the bus every five seconds',
+  owns: ['bus.probe'],
   async run(context) {
     await startSubmitterAndWorkers(context)
     await context.submit('short')
