@@ -69,6 +69,16 @@ test('a program that is given as text works like one in a file', async ({ url })
   expect({ stdout, stderr }).toEqual({ stdout: 'hello\n', stderr: '' })
 })
 
+test('a heartbeat thread that takes long to start is waited for', async ({ url, hf }) => {
+  const slowStart = `import { isMainThread } from 'node:worker_threads'
+    if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 9_000)`
+  const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(slowStart)}` }
+  const worker = await startMember({ url, settings: { ...quick, lostAfterMs: 2_000 }, env })
+  const { id } = await hf.submit(kinds.hold, null)
+  await worker.runs(id)
+  expect(worker.lines.filter(({ log }) => /heartbeat thread died/.test(`${log}`))).toEqual([])
+})
+
 test('a heartbeat thread that hangs is replaced, and the worker goes on under a session', async ({
   url,
   hf,

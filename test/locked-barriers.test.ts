@@ -136,6 +136,42 @@ test('items of a locked barrier, however many, keep the worker from no other job
   expect(held.runs).toHaveLength(30)
 }, 60_000)
 
+test('items of a locked barrier are reported together, written in batches, and do not run again when their deadline passes', async ({
+  open,
+  pool,
+  query,
+}) => {
+  const held = gatedFanOut('held', 60)
+  const lines: string[] = []
+  const note = (facts: object) => {
+    const { err } = facts as { err?: Error }
+    if (err && /could not be written yet/.test(err.message)) lines.push(err.message)
+  }
+  const log = { debug: () => {}, info: () => {}, warn: note, error: note }
+  const hf = await open({ jobs: [held.job], concurrency: 100, batchSize: 20, log })
+  const stuck = await hf.submit(held.job, null)
+  await hf.work()
+  await until(() => held.runs.length === 60, 'all items run')
+  await until(async () => (await query('select from holdfast.waiting')).length === 1, 'it is sealed')
+  await query(`create table public.written (count int);
+    create function public.count_written() returns trigger language plpgsql as $$
+      begin insert into public.written select count(*) from rows; return null; end $$;
+    create trigger count_written after insert on holdfast.outcome referencing new table as rows
+      for each statement execute function public.count_written()`)
+  const release = await strangerHolds(pool, barrierOf, [stuck.id])
+  held.letGo(60)
+  await until(() => lines.length > 0, 'it is reported that they wait')
+  await query(`update holdfast.lease set deadline_at = now() + interval '15 s'`)
+  const near = `select from holdfast.lease where deadline_at < now() + interval '20 s'`
+  await until(async () => (await query(near)).length === 0, 'their deadlines are extended', 30_000)
+  expect(lines.length).toBeLessThan(12)
+  await release()
+  expect(await stuck.result({ timeout: 20_000 })).toMatchObject({ state: 'succeeded' })
+  expect(held.runs).toHaveLength(60)
+  expect(await query('select from public.written where count > 20')).toEqual([])
+  expect(await query(`select from holdfast.event where type = 'job.revived'`)).toEqual([])
+}, 90_000)
+
 test('a lease that a stranger holds while items are added costs the fan-out no retry', async ({
   open,
   pool,

@@ -116,6 +116,23 @@ test('endpoints, keys and queues that a stranger holds take no connection from j
   expect(await late).toMatchObject({ revokedAt: expect.any(Date) })
 }, 90_000)
 
+test('a change of another kind does not wait behind hundreds that need a locked row', async ({ open, pool }) => {
+  const hf = await open({ poolSize: 2, webhookAllow: ['127.0.0.1'] })
+  const { id } = await hf.webhooks.create({ url: 'http://127.0.0.1:1/', types: ['job.failed'] })
+  await hf.pauseQueue('other')
+  const release = await strangerHolds(pool, 'select from holdfast.queue for update')
+  const pauses = Array.from({ length: 200 }, () =>
+    hf.pauseQueue('other').then(
+      () => 'paused',
+      () => 'failed',
+    ),
+  )
+  const updated = hf.webhooks.update(id, { note: 'changed' }).then(() => 'updated')
+  expect(await Promise.race([updated, ...pauses])).toBe('updated')
+  await release()
+  await Promise.all(pauses)
+}, 120_000)
+
 test('cancels of items of a locked barrier keep no other cancel and no other job, and are carried out when it is free', async ({
   open,
   pool,

@@ -1,6 +1,7 @@
 import { defineJob } from 'holdfast'
 import pg from 'pg'
 import { z } from 'zod'
+import { endingsOf } from '#holdfast/reads/results.sql'
 import { expect, gate, test, until } from './fixtures.ts'
 import { makeWire } from './wire.ts'
 
@@ -105,4 +106,36 @@ test('results that are too large to travel together come one after the other', {
   )
   const ended = await Promise.all(handles.map((handle) => handle.result()))
   expect(ended.map(({ output }) => (output as number[]).length)).toEqual(handles.map(() => 50_000))
+})
+
+test('a result that cannot be read is refused to those who wait for it, and to nobody else', async ({
+  open,
+  query,
+}) => {
+  const hf = await open({ jobs: [echo] })
+  const handles = await hf.submitMany(
+    echo,
+    Array.from({ length: 20 }, (_, input) => ({ input })),
+  )
+  await hf.work()
+  await Promise.all(handles.map((handle) => handle.result()))
+  const bad = handles[7] as (typeof handles)[number]
+  await query(`create function public.broken() returns json language plpgsql as $$
+      begin raise 'missing chunk number 0 for toast value' using errcode = 'data_corrupted'; end $$;
+    alter table holdfast.stage_output rename to stored_output;
+    create view holdfast.stage_output as
+      select job_id, stage, name, attempt, at, bytes, case when job_id = '${bad.id}' then public.broken() else output end as output
+      from holdfast.stored_output`)
+  const told = await Promise.allSettled(handles.map((handle) => handle.result()))
+  expect(told.map(({ status }) => status)).toEqual(handles.map((handle) => (handle === bad ? 'rejected' : 'fulfilled')))
+})
+
+test('results travel together only as long as they are small when unpacked', async ({ open, store }) => {
+  const zeros = defineJob('zeros', { run: () => '0'.repeat(3_000_000) })
+  const hf = await open({ jobs: [zeros] })
+  const handles = await hf.submitMany(zeros, [{ input: null }, { input: null }, { input: null }])
+  await hf.work()
+  await until(async () => (await hf.list({ kind: 'zeros', state: 'succeeded' })).length === 3, 'all have ended')
+  const rows = await store.run(endingsOf, { ids: handles.map(({ id }) => id), unseen: [], mostBytes: 4_000_000 })
+  expect(rows.filter(({ outputs }) => outputs === null)).toHaveLength(1)
 })

@@ -3,6 +3,7 @@
  * of them wait, and for however long, most connections stay free for everyone else.
  * - A write waits for a lock only briefly while it has a connection. Then it is undone, and tried again after a pause without one.
  * - Only some connections run first tries, and only one runs later tries, so that those who wait don't delay those who need not.
+ *   Statements take turns there, so that a thousand writes of one statement don't delay a heartbeat.
  * - After `patienceMs` the caller gets an error that names the cause. Nothing was written.
  * A statement that is slow without waiting for a lock gets all the time that a statement may take.
  */
@@ -64,7 +65,7 @@ export class ContendedWrites {
     const untilMs = performance.now() + patienceMs
     const isOver = () => signal?.aborted === true || performance.now() >= untilMs
     try {
-      return await this.#first.run(() => this.#tryFirst(attempt))
+      return await this.#first.run(name, () => this.#tryFirst(attempt))
     } catch (error) {
       if (!isLocked(error)) throw error
       if (this.#waiting >= mostWaiting || isOver()) throw lockedError(whatOf(name), error)
@@ -74,7 +75,7 @@ export class ContendedWrites {
       for (let tries = 1; ; tries++) {
         await pause(Math.min(longestPauseMs, 25 * 2 ** tries), signal)
         try {
-          return await this.#later.run(() => this.#tryWarily(attempt))
+          return await this.#later.run(name, () => this.#tryWarily(attempt))
         } catch (error) {
           if (!isLocked(error)) throw error
           if (isOver()) throw lockedError(whatOf(name), error)
@@ -117,25 +118,41 @@ export function lockedError(what: string, cause?: unknown): HoldfastError {
   )
 }
 
-/** Lets only so many run at a time; the others wait in order. */
+/** Lets only so many run at a time; the others wait in order. Names take turns, however many wait under one of them. */
 class Gate {
   readonly #most: number
-  readonly #waiting: (() => void)[] = []
+  readonly #waiting = new Map<string, (() => void)[]>()
   #running = 0
 
   constructor(most: number) {
     this.#most = most
   }
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running >= this.#most) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  async run<T>(name: string, work: () => Promise<T>): Promise<T> {
+    if (this.#running >= this.#most) await new Promise<void>((resolve) => this.#wait(name, resolve))
     else this.#running += 1
     try {
       return await work()
     } finally {
-      const next = this.#waiting.shift()
+      const next = this.#next()
       if (next) next()
       else this.#running -= 1
     }
+  }
+
+  #wait(name: string, resolve: () => void): void {
+    const same = this.#waiting.get(name)
+    if (same) same.push(resolve)
+    else this.#waiting.set(name, [resolve])
+  }
+
+  #next(): (() => void) | undefined {
+    for (const [name, same] of this.#waiting) {
+      const next = same.shift()
+      this.#waiting.delete(name)
+      if (same.length > 0) this.#waiting.set(name, same)
+      return next
+    }
+    return undefined
   }
 }

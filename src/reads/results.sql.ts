@@ -22,7 +22,7 @@ export const endingsOf = statement<EndingRow>()(
     select job.job_id as id, job.state, job.stage, job.error, sum(stored.bytes) over (order by job.job_id) - stored.bytes as bytes_before
     from holdfast.outcome as job
     cross join lateral (
-      select coalesce(sum(pg_column_size(output.output)), 0) as bytes
+      select coalesce(sum(output.bytes), 0) as bytes
       from holdfast.stage_output as output
       where output.job_id = job.job_id
     ) as stored

@@ -177,10 +177,18 @@ export class Results implements Service {
         this.#tell(job, waiters, byId.get(job.id))
       }
     } catch (error) {
+      if (jobs.length > 1 && !isPassing(error)) return this.#lookApart(jobs)
       for (const { job, waiters } of asked) this.#comeBack(job, waiters)
       if (isPassing(error)) throw error
       for (const { waiters } of asked) for (const waiter of waiters) waiter.reject(error)
     }
+  }
+
+  /** One of these jobs can't be read, but the others may be. */
+  async #lookApart(jobs: AwaitedJob[]): Promise<void> {
+    const half = Math.ceil(jobs.length / 2)
+    await this.#lookFor(jobs.slice(0, half))
+    await this.#lookFor(jobs.slice(half))
   }
 
   #tell(job: AwaitedJob, waiters: Waiter[], row: EndingRow | undefined): void {

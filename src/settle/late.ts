@@ -1,14 +1,16 @@
 /**
  * Outcomes that could not be written yet, although nothing is wrong with them: a row that they need is locked, or the
  * database takes too long. They are kept apart, so that other outcomes don't wait for them, and are retried together
- * with growing pauses, until they are written, refused, or the worker gives up.
+ * with growing pauses, until they are written, refused, or the worker gives up. Meanwhile their deadlines are extended,
+ * because their handlers have returned and must not run again.
  */
 import { isCancelled, isPassing } from '../postgres/connection.ts'
-import { Late } from '../service/group.ts'
+import { Late, sizeOfBatch } from '../service/group.ts'
 import { pause } from '../service/service.ts'
 import type { Told } from '../transitions/batch.ts'
+import { extendDeadlines } from './late.sql.ts'
 import type { Settled, Settlement } from './outcome.ts'
-import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart } from './settle-batch.ts'
+import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart, weightOf } from './settle-batch.ts'
 import { moveKeyOf } from './write.ts'
 
 type Held = Exclude<Told<Settled>, { is: 'done' }>
@@ -36,6 +38,8 @@ const fullTries = 3
 const mostSlow = 2
 /** How many parts of a batch may take too long, one after the other. */
 const mostSlowParts = 12
+/** A deadline that is nearer than `beforeMs` is set to `byMs` from now, and looked at again after `everyMs`. */
+const extension = { beforeMs: 30_000, byMs: 60_000, everyMs: 2_000 }
 
 /**
  * Whether to retry this: its row is locked, or nothing else could be written instead. If the database refuses every
@@ -54,6 +58,8 @@ export class LateSettlements {
   /** The locked rows of those kept; undefined after a change. */
   #rows: ReadonlySet<string> | undefined
   #isTrying = false
+  #extendedAtMs = Number.NEGATIVE_INFINITY
+  readonly #unreported: Kept[] = []
 
   constructor(options: SettlerOptions) {
     this.#options = options
@@ -95,7 +101,9 @@ export class LateSettlements {
     this.#isTrying = true
     const { givenUp } = this.#options
     while (this.#kept.size > 0) {
-      const nextMs = Math.min(...[...this.#kept].map(({ dueMs }) => dueMs))
+      await this.#extendDeadlines()
+      let nextMs = performance.now() + longestPauseMs
+      for (const { dueMs } of this.#kept) nextMs = Math.min(nextMs, dueMs)
       await pause(Math.max(0, nextMs - performance.now()), givenUp)
       const nowMs = performance.now()
       const due = [...this.#kept].filter(({ dueMs }) => givenUp.aborted || dueMs <= nowMs)
@@ -105,14 +113,37 @@ export class LateSettlements {
   }
 
   async #tryThese(due: Kept[]): Promise<void> {
+    const { batchSize } = this.#options
     const bySettlement = new Map(due.map((kept) => [kept.settlement, kept]))
-    for (const same of alike([...bySettlement.keys()])) {
-      const mine = same.map((settlement) => bySettlement.get(settlement) as Kept)
-      const mostMs = answerMs(Math.min(...mine.map(({ tries }) => tries)))
-      const bounds = { answerMs: mostMs, patienceMs: mostSlowParts * mostMs }
-      const told = await settleApart(this.#options, same, { isWary: true, ...bounds })
-      for (const [index, kept] of mine.entries()) this.#tell(kept, told[index] as Told<Settled>)
+    /** Rows that were waited for in this round. */
+    const lockedRows = new Set<string>()
+    for (const same of alike([...bySettlement.keys()]))
+      for (let from = 0, size = 0; from < same.length; from += size) {
+        size = sizeOfBatch(same, from, batchSize, weightOf)
+        const mine = same.slice(from, from + size).map((settlement) => bySettlement.get(settlement) as Kept)
+        await this.#tryBatch(mine, lockedRows)
+        await this.#extendDeadlines()
+      }
+  }
+
+  async #tryBatch(mine: Kept[], lockedRows: Set<string>): Promise<void> {
+    const mostMs = answerMs(Math.min(...mine.map(({ tries }) => tries)))
+    const bounds = { answerMs: mostMs, patienceMs: mostSlowParts * mostMs }
+    const same = mine.map(({ settlement }) => settlement)
+    const told = await settleApart(this.#options, same, { isWary: true, lockedRows, ...bounds })
+    for (const [index, kept] of mine.entries()) {
+      this.#tell(kept, told[index] as Told<Settled>)
+      if (kept.row !== undefined) lockedRows.add(kept.row)
     }
+  }
+
+  /** The handlers of these attempts have returned. If their deadlines passed, the attempts would count as hung, and run again. */
+  async #extendDeadlines(): Promise<void> {
+    const { store, onError } = this.#options
+    if (this.#kept.size === 0 || performance.now() < this.#extendedAtMs + extension.everyMs) return
+    this.#extendedAtMs = performance.now()
+    const leaseIds = [...new Set([...this.#kept].map(({ settlement }) => settlement.fence.leaseId))]
+    await store.run(extendDeadlines, { leaseIds, ...extension }, extension.everyMs).catch(onError)
   }
 
   #tell(kept: Kept, told: Told<Settled>): void {
@@ -121,7 +152,7 @@ export class LateSettlements {
   }
 
   #heldAgain(kept: Kept, told: Held): void {
-    const { givenUp, onError } = this.#options
+    const { givenUp } = this.#options
     const { error } = told
     kept.error = error
     kept.row = told.is === 'held' ? told.row : undefined
@@ -134,9 +165,15 @@ export class LateSettlements {
       return
     }
     // report the first retry, and then fewer and fewer
-    if (Number.isInteger(Math.log2(kept.tries))) onError(waiting(kept))
+    if (Number.isInteger(Math.log2(kept.tries))) this.#report(kept)
     kept.dueMs =
       performance.now() + Math.min(told.is === 'held' ? longestPauseMs : longestRefusedMs, 100 * 2 ** kept.tries)
+  }
+
+  /** Reports this one and all others of the same moment together: there may be thousands. */
+  #report(kept: Kept): void {
+    if (this.#unreported.push(kept) > 1) return
+    setImmediate(() => this.#options.onError(waiting(this.#unreported.splice(0))))
   }
 
   #end(kept: Kept, answer: Answer): void {
@@ -146,10 +183,12 @@ export class LateSettlements {
   }
 }
 
-function waiting({ settlement, error }: Kept): Error {
+function waiting(all: Kept[]): Error {
+  const { settlement, error } = all[0] as Kept
   const { fence, outcome } = settlement
+  const others = all.length > 1 ? ` (and ${all.length - 1} more)` : ''
   return new Error(
-    `The outcome (${outcome.move}) of job ${fence.id}, attempt ${fence.attempt}, could not be written yet; retrying: ${asError(error).message}`,
+    `The outcome (${outcome.move}) of job ${fence.id}, attempt ${fence.attempt}, could not be written yet${others}; retrying: ${asError(error).message}`,
     { cause: error },
   )
 }

@@ -37,6 +37,11 @@ export interface How {
   patienceMs?: number
 }
 
+/** The size of an outcome, roughly in bytes. */
+export function weightOf({ outcome }: Settlement): number {
+  return 'output' in outcome ? (outcome.output?.length ?? 0) : 0
+}
+
 /** The answer for the caller. */
 export function answerOf(told: Told<Settled>): Answer {
   return told.is === 'done' ? told.answer : asError(told.error)

@@ -2,7 +2,7 @@ import { type Group, group, type Late } from '../service/group.ts'
 import type { Told } from '../transitions/batch.ts'
 import { isKept, LateSettlements } from './late.ts'
 import type { Settled, Settlement } from './outcome.ts'
-import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart } from './settle-batch.ts'
+import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart, weightOf } from './settle-batch.ts'
 
 /** Writes outcomes. Concurrent ones share a statement and a commit. */
 export interface Settler {
@@ -24,7 +24,7 @@ export function makeSettler(options: SettlerOptions): Settler {
   const all: Group<Settlement, Answer> = group({
     most: options.batchSize,
     lanes: 2,
-    weightOf: ({ outcome }) => ('output' in outcome ? (outcome.output?.length ?? 0) : 0),
+    weightOf,
     write: (batch) => settleMany(options, late, batch),
   })
   return {

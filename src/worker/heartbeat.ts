@@ -34,6 +34,9 @@ const stopMs = 3_000
 // how much longer than its longest step a thread may take on an overloaded machine
 const slackMs = 2_500
 const checksPerSilence = 5
+// how much more time a thread gets for its first message: until then it loads its code, which takes long on an overloaded machine, and
+// replacing it would start that from the beginning
+const startFactor = 8
 // about ten times what the thread needs: a leak must kill the thread, not the process
 const heapMb = 128
 
@@ -53,6 +56,7 @@ export class Heartbeat {
   #watch: NodeJS.Timeout | undefined
   #messageAtMs = performance.now()
   #silentChecks = 0
+  #mostSilentChecks = checksPerSilence
   #isCondemned = false
   #isStopping = false
 
@@ -99,6 +103,7 @@ export class Heartbeat {
     })
     this.#thread = thread
     this.#silentChecks = 0
+    this.#mostSilentChecks = startFactor * checksPerSilence
     this.#isCondemned = false
     let why: string | undefined
     thread.on('message', (message: HeartbeatMessage) => this.#hear(thread, message))
@@ -119,6 +124,7 @@ export class Heartbeat {
     if (thread !== this.#thread || this.#isCondemned) return
     this.#messageAtMs = performance.now()
     this.#silentChecks = 0
+    this.#mostSilentChecks = checksPerSilence
     this.#options.onMessage(message)
   }
 
@@ -152,7 +158,7 @@ export class Heartbeat {
   #check(): void {
     if (!this.#thread || this.#isCondemned) return
     this.#silentChecks += 1
-    if (this.#silentChecks > checksPerSilence) this.#condemn(this.#thread)
+    if (this.#silentChecks > this.#mostSilentChecks) this.#condemn(this.#thread)
   }
 
   #condemn(thread: Worker): void {
