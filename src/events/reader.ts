@@ -106,7 +106,7 @@ export class Reader implements Service {
     const readerId = randomUUID()
     const opened = await store.contend(openReader, { readerId, group, host: hostname(), pid: process.pid, leaseMs })
     if (opened.length > 0) this.#readerId = readerId
-    else if (!this.#isForgotten) onError(new Error(`The group ${group} was forgotten; nobody reads for it any more.`))
+    else if (!this.#isForgotten) onError(new Error(`The group ${group} was forgotten, so it can no longer be read.`))
     this.#isForgotten = opened.length === 0
     return !this.#isForgotten
   }
