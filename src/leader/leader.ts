@@ -95,7 +95,7 @@ class Candidate implements Leader {
   }
 
   async #turn(): Promise<number> {
-    if (this.#options.isFit?.() === false) await this.#release('it no longer does its duties')
+    if (this.#options.isFit?.() === false) await this.#release('its sweeps are stuck')
     else {
       await this.#renew()
       if (!this.#lead || this.#lead.isStandIn) await this.#acquire()
@@ -128,7 +128,7 @@ class Candidate implements Leader {
     this.#vacantSinceMs = isVacant ? (this.#vacantSinceMs ?? sentAtMs) : null
     const vacantMs = sentAtMs - (this.#vacantSinceMs ?? sentAtMs)
     if (found && (found.is_taken || vacantMs >= this.#vacantMs)) this.#takeUp(found, sentAtMs)
-    else if (this.#lead) this.#stepDown('the lead can be taken again')
+    else if (this.#lead) this.#stepDown('the leader row is no longer locked')
   }
 
   #takeUp({ term, is_taken }: { term: number; is_taken: boolean }, sentAtMs: number): void {

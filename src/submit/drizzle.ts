@@ -14,7 +14,7 @@ export interface DrizzleTransaction {
 export function fromDrizzle(tx: DrizzleTransaction): Queryable {
   // the types ensure this, but not in JavaScript
   if (typeof tx?.rollback !== 'function')
-    throw refused('is a Drizzle database outside of a transaction; use the tx of db.transaction(…)')
+    throw refused('is a Drizzle database outside a transaction; use the tx from db.transaction(…)')
   return inTransaction({
     async query(text, values) {
       // Drizzle numbers parameters itself, in order of appearance; our text uses each only once

@@ -17,7 +17,7 @@ export function formatSnapshot({ what, pid, name, application, since }: Snapshot
   const who = {
     transaction: `a transaction (${application ?? 'an unnamed client'}, pid ${pid})`,
     prepared: `the prepared transaction ${name}`,
-    replica: `a replica that gives feedback (${application ?? 'unnamed'}, pid ${pid})`,
+    replica: `a replica with hot_standby_feedback (${application ?? 'unnamed'}, pid ${pid})`,
     slot: `the replication slot ${name}`,
   }[what]
   return since === null ? who : `${who}, open for ${formatDuration(nowMs - Date.parse(since))}`
