@@ -41,7 +41,7 @@ export interface StageContext<Input = unknown, Outputs = Record<string, unknown>
   log(message: string, data?: Record<string, unknown>): void
 }
 
-/** How long to wait before the next attempt: base × factor^failures, at most max, with jitter. */
+/** How long to wait before the next attempt: base × factor^(failures − 1), at most max, with jitter. */
 export interface Backoff {
   /** The wait after the first failure. Default: the `backoffBaseMs` setting. */
   baseMs?: number

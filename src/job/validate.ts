@@ -42,7 +42,7 @@ function ruleProblem({ retries, backoff, ...times }: Rules, prefix = ''): string
   for (const name of ['timeoutMs', 'expiresMs'] as const) {
     const ms = times[name]
     if (ms !== undefined && !(Number.isFinite(ms) && ms > 0 && ms <= longestTimeoutMs))
-      return `with ${prefix}${name} ${ms}; use milliseconds from 1 to ${longestTimeoutMs} (24 days).`
+      return `with ${prefix}${name} ${ms}; use milliseconds from 1 to ${longestTimeoutMs} (about 23 days).`
   }
   for (const [name, value] of Object.entries(backoff ?? {}))
     if (!(Number.isFinite(value) && value >= (name === 'factor' ? 1 : 0)))
