@@ -90,7 +90,7 @@ async function run({ home }: Making, path: string, args: string[], input = ''): 
   const child = spawn(path, args, { ...identity(home), cwd: '/', env: environment, stdio: 'pipe' })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += String(text)))
-  child.stdin.on('error', () => {}) // it exited before it read everything; its exit code tells
+  child.stdin.on('error', () => {}) // it exited before it read everything; its exit code shows why
   child.stdin.end(input)
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve))
   if (code !== 0) throw explainOutput('The data folder could not be initialized for Postgres.', output, home.asked)

@@ -52,7 +52,7 @@ export function parseExact(text: string, name: string): unknown {
 }
 
 /**
- * The same in small steps, for text so long that other work must get its turn meanwhile. The text is UTF-8 bytes. With `leavesInputs`, inputs
+ * The same in small steps, for text so long that other work must get its turn in between. The text is UTF-8 bytes. With `leavesInputs`, inputs
  * that are arrays or objects are checked and stay bytes, if possible.
  */
 export function* parseSteps(bytes: Buffer, name: string, { leavesInputs = false } = {}): Generator<undefined, unknown> {

@@ -109,7 +109,7 @@ class Candidate implements Leader {
     const sentAtMs = monotonicMs()
     const params = { holder: this.#holder, term: this.#lead.term, leaseMs, sweepMs: this.#sweepMs }
     try {
-      // an answer that comes after the lease has ended is of no use
+      // an answer that arrives after the lease has ended is useless
       const [renewed] = await this.#store.run(renewLead, params, leaseMs)
       this.#sweepMs = null
       if (renewed) this.#lead = { term: renewed.term, trustedUntilMs: sentAtMs + this.#trustMs, isStandIn: false }

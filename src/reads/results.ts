@@ -71,7 +71,7 @@ export class Results implements Service {
     this.#looker = loop({ turn: () => this.#look(), onError: onError })
   }
 
-  /** Resolves once the job is final. Throws job_not_found, or result_timeout while the job goes on. */
+  /** Resolves once the job is final. Throws job_not_found, or result_timeout while the job continues. */
   wait(id: JobId, { timeoutMs, signal }: Patience): Promise<Ending> {
     if (this.#isStopped) return Promise.reject(closed('This Holdfast instance is closed.'))
     let forget = () => {}

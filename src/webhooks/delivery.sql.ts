@@ -30,7 +30,7 @@ const stateOf = (giveUpMs: number) => sql`case when mine.outcome = 'delivered' t
         else 'pending' end`
 
 /**
- * Whether an endpoint is disabled: the receiver is gone for good; or a delivery was given up that first failed while the endpoint was already
+ * Whether an endpoint is disabled: the receiver is permanently gone; or a delivery was given up that first failed while the endpoint was already
  * failing, without a success since; or deliveries were refused for so long that one that is retried would be given up.
  */
 const isHopeless = (giveUpMs: number) => sql`(coalesce(verdict.is_gone, false) or (not verdict.has_success and (

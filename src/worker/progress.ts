@@ -158,7 +158,7 @@ export class Reports implements Reporter, Service {
     return held
   }
 
-  /** Reports each refusal once, even if the handler goes on reporting. */
+  /** Reports each refusal once, even if the handler keeps reporting. */
   #reportRefused(fences: HeldFence[], write: string): void {
     const refused = fences.filter((fence) => this.#isFirstRefusal(`${keyOf(fence)} ${write}`))
     if (refused.length > 0) this.#options.onRefused(refused, write)
