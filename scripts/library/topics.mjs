@@ -110,7 +110,7 @@ export const topics = [
   {
     page: 'http',
     title: 'The HTTP API in your own server',
-    about: 'Serve the HTTP API from any server that speaks fetch.',
+    about: 'Serve the HTTP API from any server with a fetch handler.',
     holds: ['holdfast/http'],
   },
 ]

@@ -26,7 +26,7 @@ const own: Record<string, OwnerStatus> = { running: 'running', final: 'final', g
 
 type Settings = Required<HttpOwnerOptions>
 
-/** An owner that is asked over HTTP. Reads are retried, marks never: it is unknown what a failed one has done. */
+/** An owner that is asked over HTTP. Reads are retried. Marks never are, because it is unknown what a failed mark has done. */
 export function httpOwner(options: HttpOwnerOptions): Owner {
   const settings = settingsOf(options)
   return {

@@ -67,7 +67,7 @@ export const moves = {
     by: 'worker',
     isFenced: true,
     announces: 'job.fanned_out',
-    note: 'opens and seals a barrier over the items',
+    note: 'opens a barrier over the items and fixes their number',
   },
   join: {
     from: ['waiting'],

@@ -72,7 +72,7 @@ export interface KeyListOptions {
 
 /** The API keys of the HTTP API. */
 export interface Keys {
-  /** Creates a key. Its text is returned only this once. Throws key_exceeds_maker. */
+  /** Creates a key. Its text is returned only now. Throws key_exceeds_maker. */
   create(key: NewKey, how?: KeyMaker): Promise<ApiKey & { key: string }>
   /** Lists keys, newest first. */
   list(options?: KeyListOptions): Promise<ApiKey[]>
@@ -82,9 +82,9 @@ export interface Keys {
   check(text: string): Promise<ApiKey | null>
   /** The same for several texts, in their order, with one statement. */
   checkAll(texts: readonly string[]): Promise<(ApiKey | null)[]>
-  /** Notes that keys were just used. */
+  /** Records that keys were just used. */
   touch(ids: string[]): Promise<void>
-  /** The secret with which the servers on this database seal cursors. */
+  /** The secret that the servers on this database use to encrypt cursors. */
   serverSecret(): Promise<Buffer>
 }
 

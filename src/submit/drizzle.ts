@@ -2,11 +2,11 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Queryable } from '../postgres/store.ts'
 import { inTransaction, refused } from '../postgres/transaction.ts'
 
-/** The part of a Drizzle transaction that is needed. Those of the node-postgres driver have it. */
+/** The part of a Drizzle transaction that Holdfast needs. Transactions of the node-postgres driver have it. */
 export interface DrizzleTransaction {
   /** Runs one statement. */
   execute(query: SQL): PromiseLike<unknown>
-  /** Tells a transaction from a database, which has no such method. */
+  /** Distinguishes a transaction from a database object, which has no such method. */
   rollback(): never
 }
 

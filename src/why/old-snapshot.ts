@@ -1,7 +1,7 @@
 import { formatDuration } from '../errors/duration.ts'
 import type { Moment } from './facts.ts'
 
-/** An open snapshot: of a transaction, a prepared transaction, a replica that sends feedback, or a replication slot. */
+/** An open snapshot: of a transaction, a prepared transaction, a replica with hot standby feedback, or a replication slot. */
 export interface SnapshotFacts {
   what: 'transaction' | 'prepared' | 'replica' | 'slot'
   pid: number | null
