@@ -1,6 +1,6 @@
-// The sample that `holdfast dev` runs: a kind with two stages that reads the documents beside this file.
-//   fields   finds number, date, total, currency and parties; its output is readable before the next stage begins
-//   places   says where in the document each of them stands; it is optional: without it the fields are still of use
+// The sample that `holdfast dev` runs: a kind with two stages that reads the documents next to this file.
+//   fields   finds number, date, total, currency and parties; its output is readable before the next stage starts
+//   places   finds where each of them appears in the document; it is optional: the fields alone are still useful
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { defineJob, PermanentError } from 'holdfast'
@@ -11,7 +11,7 @@ const folder = new URL('./documents/', import.meta.url)
 export const extract = defineJob('extract', {
   input: z.object({
     document: z.string().regex(/^[\w-]+\.txt$/, 'must be the name of a .txt file in examples/documents'),
-    /** How long the second stage takes at least: real documents are slow, and a slow one can lose its worker half-way. */
+    /** The second stage takes at least this long: real documents are slow, and may lose their worker halfway. */
     seconds: z.number().min(0).max(600).default(0),
   }),
   stages: [
@@ -22,7 +22,7 @@ export const extract = defineJob('extract', {
 
 async function findFields({ input, attempt, log }) {
   const scanned = await read(input.document)
-  // A scanner takes 0 for O and 1 for l. To mend that is a guess, so the first attempt reads what is there.
+  // A scanner may read 0 as O and 1 as l. Correcting that is a guess, so the first attempt reads the text as it is.
   const text = attempt === 1 ? scanned : repair(scanned)
   if (attempt > 1) log('reading again, correcting scanner errors')
   const amount = readTotal(text)
@@ -65,7 +65,7 @@ async function read(document) {
   }
 }
 
-/** Digits that a scanner took for letters, wherever the rest of the word is made of digits. */
+/** Corrects digits that a scanner read as letters, if the rest of the word consists of digits. */
 function repair(text) {
   return text.replace(/\S*\d\S*/g, (word) => word.replace(/(?<=[\d.,-])[OolI]+|[OolI]+(?=[\d.,])/g, toDigits))
 }
@@ -74,7 +74,7 @@ function toDigits(letters) {
   return letters.replace(/[Oo]/g, '0').replace(/[lI]/g, '1')
 }
 
-/** The total that the document names, unreadable or not; undefined if it names none. */
+/** The total that the document states, readable or not; undefined if it states none. */
 function readTotal(text) {
   const line = text.match(/\b(?:total|amount)\b(?! in)(?:[ :]| of| due|EUR|USD|GBP)*[ \t]+(\S+)/i)
   if (!line) return undefined
@@ -87,7 +87,7 @@ function sumOfLines(text) {
   return amounts.length === 0 ? undefined : amounts.reduce((sum, amount) => sum + amount, 0).toFixed(2)
 }
 
-/** Line and column from 1, offset from 0; a value that was mended is looked for as the scanner wrote it. */
+/** Line and column from 1, offset from 0. A corrected value is searched for in the form that the scanner wrote. */
 function placeOf(text, value) {
   const asScanned = [...value].map((letter) => scannedAs[letter] ?? escaped(letter)).join('')
   const offset = text.search(new RegExp(`(?<!\\w)${asScanned}(?!\\w)`, 'i'))

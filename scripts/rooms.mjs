@@ -13,7 +13,7 @@ export const rooms = [
   { postgres: 'connections, the pool, SQL templates, what counts as a broken connection' },
   { embedded: 'the Postgres that ships with the package' },
   { transitions: 'SQL shared by claims, settles and recovery: leases, endings, cancel, wake-ups, batches' },
-  { schema: 'migrations, and the functions, views and guards in the database that follow from code' },
+  { schema: 'migrations, and the functions, views and guards in the database that are derived from code' },
   { bus: 'wake-ups by NOTIFY' },
   {
     submit: 'checking and inserting jobs, cancel, redo, other libraries’ transactions',

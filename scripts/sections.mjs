@@ -59,7 +59,7 @@ async function operations() {
 
 async function ladder() {
   return table(
-    ['what happens', 'noticed by', 'its jobs move again within'],
+    ['what happens', 'how it is detected', 'its jobs move again within'],
     (await rungs()).map((one) => [one.when, one.rung, within(one)]),
   )
 }

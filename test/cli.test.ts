@@ -128,7 +128,7 @@ describe('the database', () => {
   test('an unreachable database is named without its password', async () => {
     const { code, stderr } = await call(['jobs', '--url', 'postgres://me:secret@127.0.0.1:1/none'])
     expect(stderr).toMatch(
-      /^error database_unreachable: Nothing listens at postgres:\/\/me:\*\*\*@127\.0\.0\.1:1\/none/,
+      /^error database_unreachable: Nothing is listening at postgres:\/\/me:\*\*\*@127\.0\.0\.1:1\/none/,
     )
     expect(stderr).not.toContain('secret')
     expect(code).toBe(1)

@@ -69,7 +69,7 @@ test('kill -9 of the server brings it back on the same URL, even while a query i
   await eventually(() => query(embedded.url, 'select 1'), 'the server is back')
   expect(await query(embedded.url, 'select answer from kept')).toEqual([{ answer: 42 }])
   expect(await busy).toBeInstanceOf(Error)
-  expect(said[0]).toContain(`process ${postgres}) has ended unasked`)
+  expect(said[0]).toContain(`process ${postgres}) exited unexpectedly`)
 })
 
 const busyQueries = `select count(*) from pg_stat_activity where query like '%1e12%' and pid <> pg_backend_pid()`

@@ -44,7 +44,7 @@ test('a folder without the right to write is refused with what to do', async () 
   await chmod(dir, 0o555)
   const { failed } = await spawnOwner(dir, { as: user }).outcome
   expect(failed?.code).toBe('data_folder_unusable')
-  expect(failed?.message).toMatch(/no right to write.*another folder/)
+  expect(failed?.message).toMatch(/is not writable.*another folder/)
 })
 
 test('a server that cannot start says why, and leaves its folder free', async () => {

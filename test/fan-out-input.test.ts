@@ -14,7 +14,7 @@ test.for<[what: string, stage: object, says: RegExp]>([
   [
     'a count below 0',
     { fanOut, each, tolerate: { count: -1 } },
-    /tolerates -1 failed items; use a whole number from 0/,
+    /tolerates -1 failed items; use a non-negative whole number/,
   ],
   ['a count that is not whole', { fanOut, each, tolerate: { count: 1.5 } }, /tolerates 1\.5 failed items/],
   [
@@ -28,8 +28,8 @@ test.for<[what: string, stage: object, says: RegExp]>([
   ['an each that is a word', { fanOut, each: 'kind' }, /fans out without `each`/],
   ['run beside a fan-out', { fanOut, each, run: () => {} }, /both `run` and a fan-out/],
   ['each without a fan-out', { each }, /without a `run` function/],
-  ['a fanOut that is no function', { fanOut: [1], each }, /`fanOut` is no function/],
-  ['a join that is no function', { fanOut, each, join: 'all' }, /`join` is no function/],
+  ['a fanOut that is no function', { fanOut: [1], each }, /`fanOut` is not a function/],
+  ['a join that is no function', { fanOut, each, join: 'all' }, /`join` is not a function/],
   ['retries of an item below 0', { fanOut, each: { run: each, retries: -1 } }, /each\.retries -1/],
   ['a time-out of an item of 0', { fanOut, each: { run: each, timeoutMs: 0 } }, /each\.timeoutMs 0/],
   [

@@ -195,7 +195,7 @@ test('a barrier is there only for its own tenant', async ({ hf, query }) => {
   await hf.barrier.open({ id: 'mine', tenant: 'acme', ...plain })
   await expect(hf.barrier.open({ id: 'mine', tenant: 'other', ...plain })).rejects.toMatchObject({
     code: 'barrier_conflict',
-    message: 'The barrier "mine" is taken.',
+    message: 'The barrier "mine" already exists; choose another id.',
   })
   expect(await hf.barrier.get('mine', { tenant: 'other' })).toBe(null)
   expect(await hf.barrier.arrive('mine', 'a', { tenant: 'other' })).toBe('abandoned')

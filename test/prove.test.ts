@@ -163,7 +163,7 @@ test('a product that commits what a zombie returned does not pass', { timeout: 1
   expect(holds(report)).toBe(false)
   expect(report.passed).toBe(0)
   const broken = report.violations.find(({ cell }) => cell !== null)
-  expect(broken?.wrongs.join()).toContain('was returned by no run of that attempt')
+  expect(broken?.wrongs.join()).toContain('was not returned by any run of that attempt')
   expect(broken?.reproduce).toMatch(/^holdfast prove --seed 1 --cell "job.advance × cut-after × \d"$/)
   expect(textOf(report)).toContain('✗')
 })

@@ -113,19 +113,15 @@ test("a job and the caller's own rows are one transaction", async ({ pool, hf, q
 })
 
 const notInTransaction: [what: string, make: (pool: pg.Pool) => unknown, says: RegExp][] = [
-  ['a pool', (pool) => pool, /it is a pool, where each query may go to another connection; take a client of it/],
-  [
-    'a Kysely',
-    (pool) => new Kysely({ dialect: new PostgresDialect({ pool }) }),
-    /it is an object of Kysely; write from/,
-  ],
-  ['a Drizzle database', (pool) => drizzle(pool), /it has no `query`; for Drizzle, write fromDrizzle\(tx\)/],
+  ['a pool', (pool) => pool, /it is a pool, where each query may use another connection; take a client from it/],
+  ['a Kysely', (pool) => new Kysely({ dialect: new PostgresDialect({ pool }) }), /it is a Kysely object; pass from/],
+  ['a Drizzle database', (pool) => drizzle(pool), /it has no `query`; for Drizzle, pass fromDrizzle\(tx\)/],
   [
     'an adapter around a pool',
     (pool) => ({ query: (text: string, values: unknown[]) => pool.query(text, values) }),
     /is not inside a transaction/,
   ],
-  ['nothing that asks', () => ({}), /it has no function `query`/],
+  ['nothing that asks', () => ({}), /it has no `query` function/],
   ['a text', () => 'tx', /it is a string/],
 ]
 
@@ -159,9 +155,9 @@ test('a client is refused before its begin and after its commit, and taken while
 
 test('adapters refuse what is no transaction of their library', ({ pool }) => {
   expect(() => fromKysely(new Kysely({ dialect: new PostgresDialect({ pool }) }) as never)).toThrow(
-    /it is a Kysely outside of a transaction/,
+    /it is a Kysely instance outside a transaction/,
   )
-  expect(() => fromDrizzle(drizzle(pool) as never)).toThrow(/it is a Drizzle database outside of a transaction/)
+  expect(() => fromDrizzle(drizzle(pool) as never)).toThrow(/it is a Drizzle database outside a transaction/)
 })
 
 test("no statement in a caller's transaction answers a column of type void, which libraries such as Prisma cannot read", async ({

@@ -204,7 +204,7 @@ test('an endpoint that answers 410 is switched off, and an event says so', async
     data: {
       job: null,
       tenant: 'default',
-      details: { endpoint: endpoint.id, origin: gone.url, why: 'The receiver answered 410: it is gone for good.' },
+      details: { endpoint: endpoint.id, origin: gone.url, why: 'The receiver answered 410: it is permanently gone.' },
     },
   })
   expect(await hf.webhooks.get(endpoint.id)).toMatchObject({
@@ -217,7 +217,7 @@ test('an endpoint that answers 410 is switched off, and an event says so', async
     'dead ones',
   )
   const dead = await hf.webhooks.deliveries({ endpoint: endpoint.id })
-  expect(dead.map(({ error }) => error)).toContain('The endpoint is switched off.')
+  expect(dead.map(({ error }) => error)).toContain('The endpoint is disabled.')
   expect(gone.received).toHaveLength(1)
   expect((await hf.audit()).violations).toEqual([])
   expect(await query(`select from holdfast.event where type = 'webhook.disabled'`)).toHaveLength(1)
@@ -244,7 +244,7 @@ test('an endpoint to which nothing could be delivered for as long as a delivery 
   await until(async () => (await hf.webhooks.get(endpoint.id)).disabledAt, 'it is switched off')
   const dead = await settled(hf, 'dead', 3)
   expect(
-    dead.filter(({ error }) => error?.startsWith('The endpoint was switched off. Nothing could be delivered')),
+    dead.filter(({ error }) => error?.startsWith('The endpoint was disabled. No delivery has succeeded')),
   ).toHaveLength(2)
   expect(await query(`select from holdfast.event where type = 'webhook.disabled'`)).toHaveLength(1)
   expect(await hf.metrics()).toContain('holdfast_endpoints_disabled_total 1')
@@ -321,7 +321,7 @@ test('a delivery that was planned while its endpoint was disabled becomes a dead
   await hf.webhooks.replay(delivery?.id ?? '')
   expect(await query(`select from holdfast.delivery where state = 'pending'`)).toHaveLength(1)
   await hf.deliver()
-  expect(await settled(hf, 'dead')).toMatchObject([{ error: 'The endpoint is switched off.' }])
+  expect(await settled(hf, 'dead')).toMatchObject([{ error: 'The endpoint is disabled.' }])
   expect(server.received).toHaveLength(1)
 })
 

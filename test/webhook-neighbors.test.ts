@@ -162,7 +162,7 @@ test('a tenant has only so many endpoints, also if it asks for many at once', as
   expect(refused[0]).toMatchObject({
     code: 'too_many_endpoints',
     message:
-      'The tenant acme has 3 webhook endpoints, which is all it may have (setting webhookEndpoints). Remove one first.',
+      'The tenant acme has 3 webhook endpoints, which is the limit (setting webhookEndpoints). Remove one first.',
   })
   await endpointOf(hf, 'other', url)
   const [first] = await hf.webhooks.list({ tenant: 'acme' })
@@ -185,7 +185,7 @@ test('a tenant runs only so many tests at once, and they count as webhooks in fl
   await until(() => slow.received.length === 2, 'both are under way')
   await expect(hf.webhooks.test(own.id)).rejects.toMatchObject({
     code: 'webhooks_busy',
-    message: expect.stringContaining('has 2 webhook tests under way'),
+    message: expect.stringContaining('already has 2 webhook tests in progress'),
   })
   expect(await hf.webhooks.test(other.id)).toMatchObject({ kind: 'delivered' })
   await hf.deliver()

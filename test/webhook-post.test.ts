@@ -157,7 +157,7 @@ describe('a connection that fails is worth a retry', () => {
     for (const { url } of [silent, halfway])
       expect(await one.to(url)).toMatchObject({
         kind: 'retry',
-        reason: 'The connection was closed before an answer came.',
+        reason: 'The connection was closed before a response arrived.',
       })
   })
 
@@ -188,14 +188,14 @@ describe('a connection that fails is worth a retry', () => {
   test('when the headers of the answer are huge', async () => {
     await using server = await receiver((response) => response.writeHead(200, { 'x-huge': 'x'.repeat(20_000) }).end())
     await using one = poster()
-    const reason = 'The headers of the answer are too large.'
+    const reason = 'The headers of the response are too large.'
     expect(await one.to(server.url)).toMatchObject({ kind: 'retry', reason })
   })
 
   test('when the answer is not HTTP', async () => {
     await using server = await rawReceiver((socket) => socket.end('SSH-2.0-OpenSSH_9.9\r\n'))
     await using one = poster()
-    expect(await one.to(server.url)).toMatchObject({ kind: 'retry', reason: 'The answer is not HTTP.' })
+    expect(await one.to(server.url)).toMatchObject({ kind: 'retry', reason: 'The response is not valid HTTP.' })
   })
 
   test('when the receiver does not speak TLS', async () => {
@@ -204,7 +204,7 @@ describe('a connection that fails is worth a retry', () => {
     const result = await one.to(server.url.replace('http:', 'https:'))
     expect(result).toMatchObject({
       kind: 'retry',
-      reason: expect.stringMatching(/^A TLS connection could not be made/),
+      reason: expect.stringMatching(/^The TLS handshake failed/),
     })
   })
 

@@ -23,10 +23,10 @@ export function notesOf({ machine, versions, postgres, leftOut, scale, figures, 
     ...(postgres.isDurable
       ? []
       : [
-          `Not durable: fsync is ${postgres.fsync}, synchronous_commit is ${postgres.synchronous_commit}. Figures on Postgres say nothing.`,
+          `Not durable: fsync is ${postgres.fsync}, synchronous_commit is ${postgres.synchronous_commit}. The figures on Postgres are meaningless.`,
         ]),
     ...(noisy > 0 ? [`Noisy: ${noisy} of ${total} figures have rounds more than 20 % apart (marked ±).`] : []),
-    ...(scale.rounds < 3 ? ['Fewer than three rounds: a median of them is no median.'] : []),
+    ...(scale.rounds < 3 ? ['Fewer than three rounds, so the medians mean little.'] : []),
     ...leftOut.map((what) => `Left out: ${what}.`),
   ]
 }

@@ -6,7 +6,7 @@ import { plotOf } from './plot.mjs'
 import { notesOf, ratioOf, timesText, valueText } from './report.mjs'
 
 const folder = join(import.meta.dirname, '..', '..', 'docs', 'benchmarks')
-const columns = ['drain1', 'drain2', 'bulk', 'single', 'pickup50', 'pickup99', 'recovery', 'loaded']
+const columns = ['drain1', 'drain2', 'bulk', 'single', 'pickup50', 'pickup99', 'recovery', 'loaded', 'oldSnapshot']
 const costs = ['cpuServer', 'cpuWorker', 'disk', 'mixedSubmit', 'mixedPickup', 'mixedCancel', 'mixedRead']
 
 /** Writes docs/benchmarks/, unless the figures would be misleading. */
@@ -21,9 +21,9 @@ export function write(report, tell) {
 
 /** The page with the tables. */
 export function markdownOf(report) {
-  return `# Figures of a run
+  return `# Benchmark figures
 
-Written by \`npm run bench -- --write\`. [How it is measured, and what is fair about it](../performance.md).
+Written by \`npm run bench -- --write\`. [How it is measured, and what makes it fair](../performance.md).
 
 ![Holdfast and its peers, figure by figure](compare.svg)
 
@@ -33,11 +33,11 @@ ${notesOf(report).join('\n')}
 
 ${tableOf(report, columns)}
 
-## Costs and a mixed load
+## Costs and mixed load
 
 ${tableOf(report, costs)}
 
-## Holdfast at its defaults, beside the best of the others
+## Holdfast at its defaults, compared with the best of the others
 
 ${goalsOf(report)}
 `

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A Holdfast worker in Python, with nothing but the standard library. Take it as the start of your own.
+"""A Holdfast worker in Python that uses only the standard library. Start your own worker from it.
 
     HOLDFAST_SERVER=http://127.0.0.1:7420 HOLDFAST_KEY=… python3 worker.py
 
-It holds one session, whose lease covers everything it runs. What keeps that safe:
-- a thread renews the lease, and aborts what the server says is lost, or all of it before the lease could run out;
-- every write carries the number of the attempt, so a worker that was overtaken is refused and harms nothing;
-- whatever was sent and not answered is sent again: the server answers the same.
+It holds one session, whose lease covers everything it runs. This is safe because:
+- a thread renews the lease. It aborts what the server reports as lost, and everything before the lease could run out;
+- every write carries the attempt number, so writes of a worker that lost its job are refused;
+- a request without an answer is sent again, and the server gives the same answer.
 """
 import json
 import os
@@ -26,11 +26,11 @@ LEASE_MS = int(os.environ.get("LEASE_MS", "15000"))
 DRAIN_SECONDS = float(os.environ.get("DRAIN_SECONDS", "10"))
 
 
-# What this worker can do: yours goes here.
+# What this worker can do. Put your own handlers here.
 
 
 class PermanentError(Exception):
-    """Raise this from a handler when no retry can help."""
+    """Raise this from a handler when a retry cannot help."""
 
 
 def shout(attempt):
@@ -40,11 +40,11 @@ def shout(attempt):
 
 
 def count(attempt):
-    """Long work, in pieces: it says how far it is, and stops when it is told to."""
+    """Long work, in pieces: it reports its progress, and stops when it is aborted."""
     total = attempt.input["to"]
     for done in range(1, total + 1):
         if attempt.aborted.wait(attempt.input.get("pieceSeconds", 0.1)):
-            return None  # whatever it returns now does not count
+            return None  # discarded
         attempt.progress(done, total)
     attempt.log("counted", to=total)
     return {"counted": total, "by": "python"}
@@ -64,11 +64,11 @@ KINDS = [
 
 
 class Unreachable(Exception):
-    """Nobody knows whether the request was carried out; ask again."""
+    """It is unknown whether the request was carried out; send it again."""
 
 
 class Refused(Exception):
-    """The server has answered, and the answer is no."""
+    """The server refused the request."""
 
     def __init__(self, code, message):
         super().__init__(message)
@@ -91,7 +91,7 @@ def call(method, path, body=None, timeout=10.0):
             return json.loads(text) if text else None
     except urllib.error.HTTPError as error:
         if error.code in (429, 500, 502, 503, 504):
-            raise Unreachable(f"the server answers {error.code}") from error
+            raise Unreachable(f"the server responded with {error.code}") from error
         raise refusal(error) from error
     except (OSError, ValueError) as error:
         raise Unreachable(str(error)) from error
@@ -102,11 +102,11 @@ def refusal(error):
         problem = json.loads(error.read())
         return Refused(problem.get("code"), problem.get("detail") or problem.get("title"))
     except (OSError, ValueError):
-        return Refused(None, f"the server answers {error.code}")
+        return Refused(None, f"the server responded with {error.code}")
 
 
 def until_answered(ask, is_over=lambda: False):
-    """Asks again, with growing pauses, until there is an answer."""
+    """Repeats a request, with growing pauses, until there is an answer."""
     pause = 0.1
     while True:
         try:
@@ -124,7 +124,7 @@ def say(line):
 
 
 class Attempt:
-    """What a handler is given."""
+    """What a handler receives."""
 
     def __init__(self, session, given):
         self.session = session
@@ -151,22 +151,22 @@ class Attempt:
         self.session.report(self.fence | {"log": [{"message": message, "data": data}]})
 
     def run(self):
-        """Runs the handler, and says how it ended."""
+        """Runs the handler and returns its outcome."""
         try:
             output = HANDLERS[self.kind][self.stage](self)
             if self.reason is None:
                 return self.fence | {"outcome": "succeeded", "output": output}
-        except Exception as error:  # whatever a handler does is an outcome
+        except Exception as error:  # anything that a handler raises is an outcome
             if self.reason is None:
                 told = {"message": f"{type(error).__name__}: {error}", "isPermanent": isinstance(error, PermanentError)}
                 return self.fence | {"outcome": "failed", "error": told}
         if self.reason == "timeout":
-            return self.fence | {"outcome": "failed", "error": {"message": "It took too long.", "code": "timeout"}}
+            return self.fence | {"outcome": "failed", "error": {"message": "The handler timed out.", "code": "timeout"}}
         return self.fence | {"outcome": "released"}
 
 
 class Session:
-    """A lease over all attempts of this worker, until it is closed or the server has ended it."""
+    """A lease over all attempts of this worker, until it is closed or the server ends it."""
 
     def __init__(self):
         asked_at = time.monotonic()
@@ -187,11 +187,11 @@ class Session:
         say(f"session {opened['id']} opened")
 
     def left(self):
-        """How long this worker may be sure of its lease: a fifth of it is kept as a margin."""
+        """How long this worker can rely on its lease. A fifth of the lease is a safety margin."""
         return self.confirmed_at + self.lease * 0.8 - time.monotonic()
 
     def patience(self):
-        """How long to wait for anything that must not keep us from aborting in time."""
+        """How long a request may take without delaying an abort."""
         left = self.left()
         return max(0.05, min(self.beat_every, left)) if left > 0 else self.beat_every
 
@@ -247,15 +247,15 @@ class Session:
 
     def carry(self, attempt):
         say(f"{attempt.kind} {attempt.id}: attempt {attempt.number}, stage {attempt.stage}")
-        # without a lease nothing may begin: somebody else may have it already
+        # without a lease, nothing may start: another worker may already have the job
         self.outcomes.put(attempt.run() if self.left() > 0 else attempt.fence | {"outcome": "released"})
 
     def settle(self):
-        """Writes outcomes; those that come at the same time go together."""
+        """Sends outcomes, in batches."""
         while True:
             first = self.outcomes.get()
             batch = [first, *taken_from(self.outcomes, 99)]
-            self.tell_now()  # what a handler has said stands before how it ended
+            self.tell_now()  # the reports of a handler are stored before its outcome
             try:
                 answer = until_answered(
                     lambda: call("POST", self.path + "/settle", {"outcomes": batch}, timeout=30), self.over.is_set
@@ -273,10 +273,10 @@ class Session:
         try:
             self.reports.put_nowait(report)
         except queue.Full:
-            pass  # how far it is matters less than that it goes on
+            pass  # a lost report matters less than a handler that has to wait
 
     def tell(self):
-        while not self.over.wait(0.2):  # many small reports go together
+        while not self.over.wait(0.2):  # batches small reports
             self.tell_now()
 
     def tell_now(self):
@@ -288,7 +288,7 @@ class Session:
                     say(f"progress: {trouble}")
 
     def close(self):
-        """Lets handlers finish for a while, then gives everything back."""
+        """Gives handlers some time to finish, then releases the rest."""
         until = time.monotonic() + DRAIN_SECONDS
         with self.room:
             while self.held and time.monotonic() < until and not self.over.is_set():
@@ -310,7 +310,7 @@ def taken_from(waiting, most):
 
 
 class Stop(Exception):
-    """Somebody wants this process to end."""
+    """This process was told to stop."""
 
 
 def main():

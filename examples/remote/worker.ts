@@ -1,13 +1,13 @@
-// A Holdfast worker in TypeScript that needs nothing but fetch. Take it as the start of your own.
+// A Holdfast worker in TypeScript that needs only fetch. Start your own worker from it.
 //
 //     HOLDFAST_SERVER=http://127.0.0.1:7420 HOLDFAST_KEY=… node worker.ts
 //
-// (Node 22.18 and later run TypeScript as it is, and so do Bun and Deno; for Node 20, `npx tsc` it first.)
+// (Node 22.18 and later, Bun and Deno run TypeScript directly. For Node 20, compile it with `npx tsc` first.)
 //
-// It holds one session, whose lease covers everything it runs. What keeps that safe:
-// - a timer renews the lease, and aborts what the server says is lost, or all of it before the lease could run out;
-// - every write carries the number of the attempt, so a worker that was overtaken is refused and harms nothing;
-// - whatever was sent and not answered is sent again: the server answers the same.
+// It holds one session, whose lease covers everything it runs. This is safe because:
+// - a timer renews the lease. It aborts what the server reports as lost, and everything before the lease could run out;
+// - every write carries the attempt number, so writes of a worker that lost its job are refused;
+// - a request without an answer is sent again, and the server gives the same answer.
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -17,7 +17,7 @@ const concurrency = Number(process.env.CONCURRENCY ?? 4)
 const leaseMs = Number(process.env.LEASE_MS ?? 15_000)
 const drainMs = 1_000 * Number(process.env.DRAIN_SECONDS ?? 10)
 
-/** What a handler is given. */
+/** What a handler receives. */
 interface Attempt {
   id: string
   attempt: number
@@ -32,10 +32,10 @@ interface Attempt {
   log(message: string, data?: Record<string, unknown>): void
 }
 
-/** Throw this from a handler when no retry can help. */
+/** Throw this from a handler when a retry cannot help. */
 class PermanentError extends Error {}
 
-// What this worker can do: yours goes here.
+// What this worker can do. Put your own handlers here.
 
 function shout({ input }: Attempt): unknown {
   const { text } = (input ?? {}) as { text?: unknown }
@@ -43,7 +43,7 @@ function shout({ input }: Attempt): unknown {
   return { text: text.toUpperCase(), by: 'typescript' }
 }
 
-/** Long work, in pieces: it says how far it is, and stops when it is told to. */
+/** Long work, in pieces: it reports its progress, and stops when its signal fires. */
 async function count({ input, signal, progress, log }: Attempt): Promise<unknown> {
   const { to, pieceSeconds = 0.1 } = input as { to: number; pieceSeconds?: number }
   for (let done = 1; done <= to; done++) {
@@ -75,7 +75,7 @@ const kinds = [
   },
 ]
 
-/** The server has answered, and the answer is no. Any other error: nobody knows whether it was carried out. */
+/** The server refused the request. After any other error, it is unknown whether the request was carried out. */
 class Refused extends Error {
   readonly code: string | undefined
 
@@ -102,7 +102,7 @@ async function call<T>(method: string, path: string, body?: unknown, signal?: Ab
   return answer as T
 }
 
-/** Asks again, with growing pauses, until there is an answer. */
+/** Repeats a request, with growing pauses, until there is an answer. */
 async function untilAnswered<T>(ask: () => Promise<T>, giveUp?: AbortSignal): Promise<T> {
   for (let pauseMs = 100; ; pauseMs = Math.min(5_000, 2 * pauseMs)) {
     try {
@@ -127,7 +127,7 @@ interface Held {
 
 const stopping = new AbortController()
 
-/** Holds a session and works in it, until the server has ended it or this process is to end. */
+/** Opens a session and works in it, until the server ends it or this process is told to stop. */
 async function live(): Promise<void> {
   let confirmedAtMs = performance.now()
   const me = { kinds, host: hostname(), pid: process.pid, concurrency, leaseMs }
@@ -142,9 +142,9 @@ async function live(): Promise<void> {
   const reports: object[] = []
   console.log(`session ${opened.id} opened`)
 
-  /** How long this worker may be sure of its lease: a fifth of it is kept as a margin. */
+  /** How long this worker can rely on its lease. A fifth of the lease is a safety margin. */
   const leftMs = () => confirmedAtMs + opened.leaseMs * 0.8 - performance.now()
-  /** How long to wait for anything that must not keep us from aborting in time. */
+  /** How long a request may take without delaying an abort. */
   const patienceMs = () =>
     leftMs() > 0 ? Math.ceil(Math.max(50, Math.min(opened.heartbeatMs, leftMs()))) : opened.heartbeatMs
   const abortAll = (reason: string) => {
@@ -216,9 +216,9 @@ async function live(): Promise<void> {
     })
   }
 
-  /** Runs the handler, and says how it ended. */
+  /** Runs the handler and returns its outcome. */
   async function run(attempt: Attempt, fence: Fence): Promise<Outcome> {
-    // without a lease nothing may begin: somebody else may have it already
+    // without a lease, nothing may start: another worker may already have the job
     if (leftMs() <= 0) return { ...fence, outcome: 'released' }
     try {
       const output = await handlers[attempt.kind]?.[attempt.stage]?.(attempt)
@@ -228,14 +228,14 @@ async function live(): Promise<void> {
       if (!attempt.signal.aborted) return { ...fence, outcome: 'failed', error }
     }
     if (attempt.signal.reason === 'timeout')
-      return { ...fence, outcome: 'failed', error: { message: 'It took too long.', code: 'timeout' } }
+      return { ...fence, outcome: 'failed', error: { message: 'The handler timed out.', code: 'timeout' } }
     return { ...fence, outcome: 'released' }
   }
 
-  /** Writes outcomes and reports; those that came meanwhile go together. */
+  /** Sends outcomes and reports, in batches. */
   async function tell(): Promise<void> {
     while (!over.signal.aborted || held.size > 0) {
-      // taken in this order, what a handler has said stands before how it ended
+      // in this order, the reports of a handler are stored before its outcome
       const batch = outcomes.splice(0, 100)
       while (reports.length > 0)
         await call('POST', `${path}/progress`, { reports: reports.splice(0, 100) }).catch((error: Error) =>
@@ -257,7 +257,7 @@ async function live(): Promise<void> {
     for (const { id, attempt } of batch) held.delete(`${id} ${attempt}`)
   }
 
-  /** Lets handlers finish for a while, then gives everything back. */
+  /** Gives handlers some time to finish, then releases the rest. */
   async function close(): Promise<void> {
     const untilMs = performance.now() + drainMs
     while (held.size > 0 && performance.now() < untilMs && !over.signal.aborted) await sleep(20)

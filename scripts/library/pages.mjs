@@ -54,9 +54,9 @@ function contents() {
   const parts = topics.map((topic) => {
     const path = `library/${topic.page}.md`
     const rows = of(topic).map((one) => `- [${code(one.name)}](${path}#${anchor(one.name)}): ${firstSentence(one.doc)}`)
-    return `## ${topic.title}\n\n${topic.about} From ${sources(topic)}; [all of it](${path}).\n\n${rows.join('\n')}`
+    return `## ${topic.title}\n\n${topic.about} From ${sources(topic)}; [details](${path}).\n\n${rows.join('\n')}`
   })
-  const about = `Every export of the package, with its type and its doc comment. \`hf\` is what [${code('connect')}](library/connect.md#connect) answers: [its methods](library/holdfast.md#holdfast).`
+  const about = `Every export of the package, with its type and its doc comment. \`hf\` is what [${code('connect')}](library/connect.md#connect) returns; see [its methods](library/holdfast.md#holdfast).`
   const list = topics.map(({ title }) => `- [${title}](#${anchor(title)})`).join('\n')
   return `# Library reference\n\n${mark}\n\n${about}\n\n${list}\n\n${parts.join('\n\n')}\n`
 }
@@ -72,7 +72,7 @@ function pageOf(topic) {
     `On this page: ${list}.`,
     ...mine.map((one) => entry(one, '##')),
     ...(others.length > 0
-      ? ['## Types without an export', 'The types above name these. They cannot be imported.']
+      ? ['## Types without an export', 'The types above refer to these. They are not exported.']
       : []),
     ...others.map((one) => entry(one, '###')),
   ].join('\n\n')}\n`
@@ -170,7 +170,7 @@ function fieldTables({ name, node, fields }) {
   if (!bases(node).some(isSetting)) return [own]
   return [
     own,
-    `Every setting is an option of ${code(name)} as well; [Settings](../settings.md) has their ranges, environment names and flags.`,
+    `Every setting is also an option of ${code(name)}. [Settings](../settings.md) lists their ranges, environment variables and flags.`,
     settingTable(),
   ]
 }

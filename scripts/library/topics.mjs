@@ -36,7 +36,7 @@ export const topics = [
   {
     page: 'reads',
     title: 'Jobs, queues and workers',
-    about: 'The options and answers of the methods that read.',
+    about: 'The options and results of the methods that read.',
     holds: [
       'reads/reads',
       'reads/job',
@@ -55,7 +55,7 @@ export const topics = [
   {
     page: 'why',
     title: 'Why a job is where it is',
-    about: 'The answers of `hf.why` and `hf.repair`.',
+    about: 'The results of `hf.why` and `hf.repair`.',
     holds: ['engine/why', 'why'],
   },
   {
@@ -110,7 +110,7 @@ export const topics = [
   {
     page: 'http',
     title: 'The HTTP API in your own server',
-    about: 'Serve the HTTP API from any server that speaks fetch.',
+    about: 'Serve the HTTP API from any server with a fetch handler.',
     holds: ['holdfast/http'],
   },
 ]

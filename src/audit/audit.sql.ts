@@ -65,7 +65,7 @@ export const checks = {
   'place-has-job': check(
     'place_has_job',
     (p) => sql`
-    select place.id::text, 'is queued, held, waiting or ended, but nobody knows what it is'
+    select place.id::text, 'is queued, held, waiting or ended, but has no row in holdfast.job'
     from (
       select id from (${latestLive(p)}) as live
       union all
@@ -76,7 +76,7 @@ export const checks = {
   'outcome-was-written': check(
     'outcome_was_written',
     (p) => sql`
-    select parked.job_id::text, format('attempt %s has ended, and the database refuses its outcome: %s', parked.attempt, left(parked.reason, 500))
+    select parked.job_id::text, format('attempt %s has ended, but the database refuses its outcome: %s', parked.attempt, left(parked.reason, 500))
     from holdfast.parked_outcome as parked
     where parked.parked_at < ${past(p)}`,
   ),
@@ -107,7 +107,7 @@ export const checks = {
   'session-within-lease': check(
     'session_within_lease',
     (p) => sql`
-    select session.id::text, format('the lease ran out at %s, and the leader has not ended the session', session.lease_until)
+    select session.id::text, format('the lease ran out at %s, but the leader has not ended the session', session.lease_until)
     from holdfast.session
     where session.ended_at is null and session.lease_until < ${past(p)}
       and exists (select from holdfast.leader where lease_until > now() and acquired_at < ${past(p)})`,
@@ -115,7 +115,7 @@ export const checks = {
   'somebody-leads': check(
     'somebody_leads',
     (p) => sql`
-    select 'leader', format('nobody has led since %s, although %s sessions live', leader.lease_until, living.count)
+    select 'leader', format('there has been no leader since %s, although %s sessions are live', leader.lease_until, living.count)
     from holdfast.leader
     cross join (select count(*) from holdfast.session where ended_at is null and lease_until > now() and started_at < ${past(p)}) as living
     where leader.lease_until < ${past(p)} and living.count > 0`,
@@ -123,7 +123,7 @@ export const checks = {
   'due-job-is-claimed': check(
     'due_job_is_claimed',
     (p) => sql`
-    select job.id::text, format('is due since %s although session %s is idle and knows its kind', job.run_at, session.id)
+    select job.id::text, format('has been due since %s, although session %s is idle and handles its kind', job.run_at, session.id)
     from holdfast.session
     cross join unnest(session.kinds, session.queues) as served (kind, queue)
     cross join generate_series(1, 4) as urgency (priority)
@@ -191,7 +191,7 @@ export const checks = {
   'attempts-only-grow': check(
     'attempts_only_grow',
     (p) => sql`
-    select job.id::text, format('stands at attempt %s, but an event tells of attempt %s', job.attempt, told.attempt)
+    select job.id::text, format('is at attempt %s, but an event names attempt %s', job.attempt, told.attempt)
     from (
       select id, attempt from (${latestLive(p)}) as live
       union all
@@ -203,7 +203,7 @@ export const checks = {
   'crashes-match-revivals': check(
     'crashes_match_revivals',
     (p) => sql`
-    select job.id::text, format('counts %s crashes, but %s revivals were told', job.crashes, told.revivals)
+    select job.id::text, format('counts %s crashes, but has events for %s revivals', job.crashes, told.revivals)
     from (${latest(p, liveJobs, 'crashes > 0')}) as job
     cross join lateral (
       select count(*) as revivals
@@ -218,14 +218,14 @@ export const checks = {
   'key-has-job': check(
     'key_has_job',
     (p) => sql`
-    select key.job_id::text, format('the key %s of tenant %s leads to no job', key.key, key.tenant)
+    select key.job_id::text, format('the key %s of tenant %s refers to a job that does not exist', key.key, key.tenant)
     from (select * from holdfast.job_key limit ${p.latest}::bigint) as key
     where key.ended_at is null and ${lacks(sql`holdfast.job where id = key.job_id`)}`,
   ),
   'guards-stand': check(
     'guards_stand',
     () => sql`
-    select wanted.name, 'this guard of the database is missing or switched off'
+    select wanted.name, 'this guard of the database is missing or disabled'
     from unnest(array['outcome_state', 'lease_size', 'outcome_stands', 'attempts_grow', 'bits_stay', 'owned_barrier_total', 'owned_barrier_owner',
       'owned_barrier_end', 'owned_fence', 'owned_arrival', 'delivery_state', 'delivery_end']) as wanted (name)
     where not exists (select from pg_constraint where conname = wanted.name and convalidated and connamespace = 'holdfast'::regnamespace)

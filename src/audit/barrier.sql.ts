@@ -24,7 +24,7 @@ export const ownedChecks = {
   'one-firing-per-arming': check(
     'one_firing_per_arming',
     (p) => sql`
-    select barrier.id, format('has %s, and its continuation was submitted %s times',
+    select barrier.id, format('has %s, but its continuation was submitted %s times',
       case when barrier.fired_at is null then 'not fired' else 'fired' end, told.firings)
     from (${latest(p)}) as barrier
     cross join lateral (

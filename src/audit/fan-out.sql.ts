@@ -12,7 +12,7 @@ export const fanOutChecks = {
   'waiting-has-barrier': check(
     'waiting_has_barrier',
     () => sql`
-    select job.job_id::text, 'waits, but no armed barrier of its stage will join it'
+    select job.job_id::text, 'is waiting, but no armed barrier of its stage will join it'
     from holdfast.waiting as job
     where ${lacks(sql`holdfast.barrier
       where barrier.job_id = job.job_id and barrier.stage = job.stage and barrier.armed_at is not null and barrier.joined_at is null`)}`,

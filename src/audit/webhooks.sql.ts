@@ -39,7 +39,7 @@ export const webhookChecks = {
   'due-delivery-is-tried': check(
     'due_delivery_is_tried',
     (p) => sql`
-    select head.id::text, format('is due since %s, and nobody has tried one for %s', head.next_at, head.lane)
+    select head.id::text, format('has been due since %s, but no process has tried a delivery to %s', head.next_at, head.lane)
     from (
       select distinct on (tenant, lane) id, tenant, lane, next_at, endpoint_id
       from holdfast.delivery
@@ -53,7 +53,7 @@ export const webhookChecks = {
   'disabled-has-nothing-pending': check(
     'disabled_has_nothing_pending',
     (p) => sql`
-    select delivery.id::text, format('waits for endpoint %s, which was switched off at %s', endpoint.id, endpoint.disabled_at)
+    select delivery.id::text, format('is pending for endpoint %s, which was disabled at %s', endpoint.id, endpoint.disabled_at)
     from holdfast.endpoint
     join holdfast.delivery on delivery.tenant = endpoint.tenant and delivery.lane = endpoint.id::text and delivery.state = 'pending' and delivery.next_at < ${past(p)}
     where endpoint.disabled_at < ${past(p)} and ${senderLives(p)}`,
@@ -61,7 +61,7 @@ export const webhookChecks = {
   'cursor-within-log': check(
     'cursor_within_log',
     () => sql`
-    select cursor.group_name, format('stands at %s, but the log ends at %s', cursor.seq, log.last_value)
+    select cursor.group_name, format('is at position %s, but the log ends at %s', cursor.seq, log.last_value)
     from holdfast.event_cursor as cursor
     cross join holdfast.event_seq as log
     where cursor.seq > log.last_value`,

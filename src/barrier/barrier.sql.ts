@@ -159,7 +159,7 @@ export interface ArrivedRow {
 
 /**
  * Records arrivals, many at a time, and fires the barriers whose last part has arrived. The rows of the barriers are locked first, in order:
- * they decide who is last, and no barrier can be armed, aborted or expired meanwhile. The count says when to look at the ledger, and the
+ * they decide who is last, and no barrier can be armed, aborted or expired in the meantime. The count says when to look at the ledger, and the
  * ledger decides: a count that drifted fires nothing early.
  */
 export const arriveOwned = statement<ArrivedRow>()(

@@ -45,11 +45,12 @@ export async function openBarrierOf(runner: Runner, params: OpenParams): Promise
     const [now] = await runner.run(getOwned, { id: params.id, tenant: null, shown: 0 })
     // removed or opened by another process between two looks: the next try sees it
     if (!now) continue
-    if (now.tenant !== params.tenant) conflict(params.id, 'is taken')
-    if (now.parts_hash !== params.partsHash) conflict(params.id, `has ${now.total} other parts; abort it first`)
+    if (now.tenant !== params.tenant) conflict(params.id, 'already exists; choose another id')
+    if (now.parts_hash !== params.partsHash)
+      conflict(params.id, `is open with ${now.total} different parts; abort it first`)
     if (now.fired_at) return { id: params.id, status: 'fired', arming: now.arming, job: now.job_id }
   }
-  return conflict(params.id, 'is being opened and removed by others at the same time; try again')
+  return conflict(params.id, 'is being opened and removed by other processes at the same time; try again')
 }
 
 function conflict(id: string, why: string): never {

@@ -26,7 +26,7 @@ const own: Record<string, OwnerStatus> = { running: 'running', final: 'final', g
 
 type Settings = Required<HttpOwnerOptions>
 
-/** An owner that is asked over HTTP. Reads are retried, marks never: it is unknown what a failed one has done. */
+/** An owner that is asked over HTTP. Reads are retried. Marks never are, because it is unknown what a failed mark has done. */
 export function httpOwner(options: HttpOwnerOptions): Owner {
   const settings = settingsOf(options)
   return {
@@ -37,7 +37,7 @@ export function httpOwner(options: HttpOwnerOptions): Owner {
       const meant = Object.hasOwn(settings.statuses, body.status) ? settings.statuses[body.status] : undefined
       // the HTTP status must agree: a 404 that says "running", or a 401 that says "final", comes from a proxy in between
       if (answer.status !== 200 && !(meant === 'gone' && [404, 410].includes(answer.status)))
-        throw failed(`answered ${answer.status}, and yet the status ${JSON.stringify(body.status.slice(0, 100))}`)
+        throw failed(`answered ${answer.status}, but with the status ${JSON.stringify(body.status.slice(0, 100))}`)
       return meant ?? body.status
     },
     async markFailed(execution, tenant, reason, { signal }) {
@@ -46,7 +46,7 @@ export function httpOwner(options: HttpOwnerOptions): Owner {
       const answer = await send(settings, request)
       const { answer: word } = bodyOf(answer, 'answer', execution)
       if (answer.status !== 200 && word === ('done' satisfies MarkAnswer))
-        throw failed(`answered ${answer.status}, and yet "done"`)
+        throw failed(`answered ${answer.status}, but with "done"`)
       return word
     },
   }
@@ -68,7 +68,7 @@ function settingsOf(options: HttpOwnerOptions): Settings {
     ['maxBytes', maxBytes, 1],
   ] as const)
     if (!Number.isInteger(value) || value < min || value > 2_000_000_000)
-      throw new HoldfastError('config_invalid', `${name} of an HTTP owner must be a whole number from ${min}.`)
+      throw new HoldfastError('config_invalid', `${name} of an HTTP owner must be a whole number of at least ${min}.`)
   return {
     base: url.href.replace(/\/+$/, ''),
     headers,
@@ -166,10 +166,10 @@ function bodyOf<Field extends string>(
   const body = Object(jsonOf(text)) as Record<string, unknown>
   const word = body[field]
   if (typeof body.execution !== 'string' || typeof word !== 'string')
-    throw failed(`answered ${status} with a body that is not its own: ${JSON.stringify(text.slice(0, 100))}`)
+    throw failed(`answered ${status} with an unexpected body: ${JSON.stringify(text.slice(0, 100))}`)
   if (body.execution !== execution)
     throw failed(
-      `was asked about ${JSON.stringify(execution)}, and answered about ${JSON.stringify(body.execution.slice(0, 100))}`,
+      `was asked about ${JSON.stringify(execution)}, but answered about ${JSON.stringify(body.execution.slice(0, 100))}`,
     )
   if (status !== 200 && !(status >= 400 && status < 500)) throw failed(`answered ${status}`)
   return { [field]: word } as Record<Field, string>

@@ -2,7 +2,7 @@ import { messageOf } from '../errors/errors.ts'
 
 /**
  * The system that owns the executions of barriers. It is asked only when a barrier has expired with parts missing. Its answers are checked,
- * because it is another team's program behind a network: anything but one of these words is not an answer.
+ * because it is another team's program behind a network: any other word does not count as an answer.
  */
 export interface Owner {
   /** The status of that tenant's execution: `running`, `final` (it has ended, in whatever way), or `gone` (the owner says that it does not exist). */

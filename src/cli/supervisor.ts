@@ -2,7 +2,7 @@
  * The supervisor: keeps a number of worker processes running.
  *
  * Handlers run in processes of their own, so that one that crashes, leaks or blocks takes down its process, and not the supervisor. A process
- * that exits unasked is replaced: at once at first, and after growing delays if it keeps exiting. Worker processes watch the channel to their
+ * that exits unexpectedly is replaced: at once at first, and after growing delays if it keeps exiting. Worker processes watch the channel to their
  * supervisor in turn: if it dies, they exit too.
  */
 import { pause, type Service, within } from '../service/service.ts'
@@ -130,7 +130,7 @@ export class Supervisor implements Service {
   }
 
   /**
-   * Kills processes that are frozen, or blocked by a handler for good: their heartbeat threads keep their leases, but they do nothing. Each gets
+   * Kills processes that are frozen, or permanently blocked by a handler: their heartbeat threads keep their leases, but they do nothing. Each gets
    * the timeouts of what it runs, and twice the time after which probes would have noticed.
    */
   #killStalled(): void {

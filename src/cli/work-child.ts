@@ -31,7 +31,7 @@ async function workUnderSupervisor(module: string, flags: { databaseEndsToo?: tr
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => ending.abort())
   process.on('disconnect', () => (flags.databaseEndsToo ? process.exit(1) : ending.abort()))
-  // the reader of our output may be gone, which is no reason to drop jobs
+  // the reader of our output may be gone, but that is not a reason to drop jobs
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const life: { now: () => ChildLife } = { now: () => ({ pulses: [], isHeld: false, allowedMs: 0 }) }
   // after a handler has blocked this thread, other messages wait behind the timer; handle them before reporting

@@ -47,7 +47,7 @@ export type Given<Id extends OperationName> = Part<Parameters<Id>, 'path'> &
 type Good = 200 | 201 | 202 | 204 | 304
 type DataOf<Response> = Response extends { content: { 'application/json': infer D } } ? D : undefined
 
-/** The result of an operation. Its status says which type the data has. Errors are thrown. */
+/** The result of an operation. The status determines the type of the data. Errors are thrown. */
 export type Answer<Id extends OperationName> = {
   [Status in keyof operations[Id]['responses'] & Good]: {
     status: Status
@@ -104,7 +104,7 @@ interface Loose {
   body?: unknown
 }
 
-/** Makes a client. It needs nothing but fetch, so it also runs in browsers and edge runtimes. */
+/** Creates a client. It needs only fetch, so it also runs in browsers and edge runtimes. */
 export function createClient(options: ClientOptions): Client {
   const client: Record<string, unknown> = {}
   for (const name of Object.keys(table) as OperationName[])

@@ -88,7 +88,12 @@ const relations: Relation[] = [
     'lostAfterMs − abortMarginMs',
     'or a live session would appear dead between two heartbeats',
   ),
-  less('lostAfterMs', (c) => c.leaseMs, 'leaseMs', 'because a lost lock can only shorten the wait'),
+  less(
+    'lostAfterMs',
+    (c) => c.leaseMs,
+    'leaseMs',
+    'because a session that lost its lock must not be kept longer than its lease',
+  ),
   less(
     'leaderRenewMs',
     (c) => c.leaderLeaseMs,

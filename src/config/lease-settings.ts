@@ -22,6 +22,7 @@ export const leaseSettings = {
     default: 500,
     min: 50,
     max: 60_000,
-    about: 'How long before its jobs could be reassigned a worker aborts them.',
+    about:
+      'Safety margin: a worker that cannot confirm its lease aborts its jobs this long before they could be reassigned.',
   },
 } as const satisfies Record<string, Setting>

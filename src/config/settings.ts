@@ -110,7 +110,7 @@ export const settings = {
     min: 1,
     max: 100_000,
     about:
-      'Number of running handlers that ignored their abort signal at which a worker stops claiming, drains and fails, so that its process is replaced.',
+      'How many handlers may ignore their abort signal and keep running. At this number, the worker stops claiming, drains and fails, so that its process is replaced.',
   },
   retries: {
     type: 'whole',

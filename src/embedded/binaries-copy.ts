@@ -32,7 +32,7 @@ function notCopied(folder: string, cause: unknown): HoldfastError {
   return new HoldfastError(
     'embedded_unavailable',
     `The Postgres programs could not be copied to ${folder} (${messageOf(cause)}). ` +
-      'Fix that, or give Holdfast the URL of a Postgres server.',
+      'Fix this, or give Holdfast the URL of a Postgres server.',
     { cause },
   )
 }
@@ -50,7 +50,7 @@ async function findShelf(account: Account | undefined): Promise<string> {
   }
   throw new HoldfastError(
     'embedded_unavailable',
-    `The Postgres programs cannot be run from where they are installed, nor be copied to ${bases.join(' or ')}. ` +
+    `The Postgres programs cannot be run from where they are installed, and cannot be copied to ${bases.join(' or ')}. ` +
       'Make one of these folders writable, or give Holdfast the URL of a Postgres server.',
     { cause: refusals[0] },
   )

@@ -90,10 +90,10 @@ async function run({ home }: Making, path: string, args: string[], input = ''): 
   const child = spawn(path, args, { ...identity(home), cwd: '/', env: environment, stdio: 'pipe' })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += String(text)))
-  child.stdin.on('error', () => {}) // it exited before it read everything; its exit code tells
+  child.stdin.on('error', () => {}) // it exited before it read everything; its exit code shows why
   child.stdin.end(input)
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve))
-  if (code !== 0) throw explainOutput('The data folder could not be made ready for Postgres.', output, home.asked)
+  if (code !== 0) throw explainOutput('The data folder could not be initialized for Postgres.', output, home.asked)
 }
 
 /** The account that a Postgres program runs as. The ids are signed, because spawn expects the -2 of nobody on some systems that way. */
@@ -113,7 +113,7 @@ async function versionOf(home: string): Promise<string | undefined> {
   if (version) return version.trim()
   throw new HoldfastError(
     'data_folder_unusable',
-    `${clusterPath(home)} holds no Postgres data. Move it away, or choose another data folder.`,
+    `${clusterPath(home)} contains no Postgres data. Move it away, or choose another data folder.`,
   )
 }
 
@@ -127,9 +127,9 @@ async function disown({ path, account }: Home): Promise<void> {
 function otherVersion({ home, binaries }: Making, version: string): HoldfastError {
   return new HoldfastError(
     'data_folder_version',
-    `The data in ${home.asked} was written by Postgres ${version}, and the embedded one is Postgres ${binaries.major}. ` +
-      `Start it with the release of Holdfast that brought Postgres ${version}, dump it with pg_dump and load the dump ` +
-      'into a new folder; or choose a new folder to begin with no data.',
+    `The data in ${home.asked} was written by Postgres ${version}, but the embedded Postgres has version ${binaries.major}. ` +
+      `Start it with the release of Holdfast that included Postgres ${version}, dump it with pg_dump and load the dump ` +
+      'into a new folder. Or choose a new folder to start without data.',
     { details: { folder: home.asked, found: version, expected: binaries.major } },
   )
 }

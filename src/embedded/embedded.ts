@@ -135,12 +135,12 @@ async function relaunch(plan: Plan, port: number): Promise<Keeper> {
   const launched = await launch(orderFor(plan, port), plan)
   if (launched.result !== 'ready') throw failed(plan, launched)
   const keeper = await note(plan, launched.keeper, port)
-  plan.log(`The embedded Postgres is back (process ${keeper.serverPid}).`)
+  plan.log(`The embedded Postgres was restarted (process ${keeper.serverPid}).`)
   return keeper
 }
 
 async function patiently<T>({ home, log }: Plan, work: Promise<T>): Promise<T> {
-  const line = `Postgres is still starting; perhaps it recovers from a crash. Its log is ${logPath(home)}.`
+  const line = `Postgres is still starting; it may be recovering from a crash. Its log is ${logPath(home)}.`
   const timer = setTimeout(() => log(line), 5_000)
   return work.finally(() => clearTimeout(timer))
 }
@@ -164,7 +164,7 @@ function failed(
   const what =
     result === 'late'
       ? `The embedded Postgres was not ready after ${timeoutMs / 1000} s.`
-      : 'The embedded Postgres ended while it started.'
+      : 'The embedded Postgres exited during startup.'
   return explainOutput(`${what} Its log is ${logPath(home)}.`, words, home.asked)
 }
 

@@ -63,7 +63,7 @@ async function refuseForeign(folder: string): Promise<void> {
   if (await readFile(join(folder, 'pg', 'PG_VERSION')).catch(() => undefined)) return
   throw new HoldfastError(
     'data_folder_unusable',
-    `The folder ${folder} is not empty and holds no data of Holdfast (it holds ${names.slice(0, 3).join(', ')}). ` +
+    `The folder ${folder} is not empty and contains no Holdfast data (it contains ${names.slice(0, 3).join(', ')}). ` +
       'Give Holdfast a folder of its own.',
   )
 }
@@ -75,8 +75,8 @@ async function pointedTo(asked: string): Promise<string | undefined> {
   if (await stat(home).catch(() => undefined)) return home
   throw new HoldfastError(
     'data_folder_unusable',
-    `The data of ${asked} was kept in ${home}, which is gone. Bring it back, or remove ${join(asked, pointerName)} ` +
-      'to begin with no data.',
+    `The data of ${asked} was kept in ${home}, which no longer exists. Restore it, or remove ${join(asked, pointerName)} ` +
+      'to start without data.',
   )
 }
 
@@ -95,7 +95,7 @@ async function relocate(asked: string, account: Account, closed: string): Promis
   } catch (cause) {
     throw new HoldfastError(
       'data_folder_unusable',
-      `Postgres does not run as root, the account ${account.name} may not enter ${closed}, and ${sharedFolder} cannot ` +
+      `Postgres does not run as root, the account ${account.name} cannot enter ${closed}, and ${sharedFolder} cannot ` +
         'be used instead. Choose a data folder elsewhere, or run Holdfast as another user.',
       { cause },
     )
@@ -123,7 +123,7 @@ async function letPass(home: string, account: Account, asked: string): Promise<v
   if (!closed) return
   throw new HoldfastError(
     'data_folder_unusable',
-    `Postgres runs as ${account.name} and cannot reach its data in ${asked}, because it may not enter ${closed}. ` +
-      'Open that folder to it, or move the data.',
+    `Postgres runs as ${account.name} and cannot reach its data in ${asked}, because it cannot enter ${closed}. ` +
+      'Give it access to that folder, or move the data.',
   )
 }

@@ -65,7 +65,7 @@ function takeOverPidFile(path: string): void {
 }
 
 function announceReady(pidFile: string, pid: number | undefined): void {
-  process.stdout.on('error', () => {}) // the owner is gone, which the pipe on standard input tells
+  process.stdout.on('error', () => {}) // the owner is gone: its pipe to our standard input has closed
   const timer = setInterval(() => {
     if (!isReady(pidFile, pid)) return
     clearInterval(timer)

@@ -58,7 +58,7 @@ function spawnKeeper(order: Order, log: number): ChildProcess {
     env: environment,
     stdio: ['pipe', 'pipe', log],
   })
-  child.stdin?.on('error', () => {}) // it has exited, which its exit event tells
+  child.stdin?.on('error', () => {}) // it has exited, and its exit event reports that
   return child
 }
 

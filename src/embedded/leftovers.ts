@@ -79,7 +79,7 @@ function immortal(left: Leftover[]): HoldfastError {
   const pids = left.map(({ pid }) => pid).join(', ')
   return new HoldfastError(
     'embedded_start_failed',
-    `An earlier Postgres of this data folder does not end, even when killed (process ${pids}). ` +
-      'It probably waits for a disk that does not answer; look there, or restart the machine.',
+    `An earlier Postgres of this data folder does not exit, even when killed (process ${pids}). ` +
+      'It is probably waiting for a disk that does not respond. Check the disk, or restart the machine.',
   )
 }

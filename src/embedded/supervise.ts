@@ -27,7 +27,7 @@ export function supervise(
     while (!stopping.signal.aborted) {
       await keeper?.exited
       if (stopping.signal.aborted) return
-      if (keeper) options.log(`The embedded Postgres (process ${keeper.serverPid}) has ended unasked; restarting it.`)
+      if (keeper) options.log(`The embedded Postgres (process ${keeper.serverPid}) exited unexpectedly; restarting it.`)
       if (!keeper) await pause(retryMs, stopping.signal)
       const excessMs = waitMs(restartedAt)
       if (excessMs > 0)

@@ -19,13 +19,13 @@ export function explainOutput(what: string, output: string, folder: string): Hol
     return new HoldfastError('data_folder_unusable', `${sentences.ENOSPC} (data folder ${folder})`)
   if (noProgram.test(output)) return cannotRun(new Error(output.trim()))
   const tail = output.trim().split('\n').slice(-20).join('\n')
-  const words = tail ? `Its last words:\n${tail}` : 'It said nothing, so it was probably killed; start it again.'
+  const words = tail ? `Its last output:\n${tail}` : 'It printed nothing, so it was probably killed. Start it again.'
   return new HoldfastError('embedded_start_failed', `${what} ${words}`, { details: { folder } })
 }
 
 const noRights =
-  'There is no right to write in the data folder. Give it to the user that runs Holdfast, or choose another folder.'
-const notThere = 'The data folder cannot be made, because a file is in its way. Choose another folder.'
+  'The data folder is not writable. Give the user that runs Holdfast write access, or choose another folder.'
+const notThere = 'The data folder cannot be created, because a file with that name exists. Choose another folder.'
 const full = 'The disk of the data folder is full. Free some space, or choose a folder on another disk.'
 
 const sentences: Record<string, string> = {
@@ -42,8 +42,8 @@ const sentences: Record<string, string> = {
 function cannotRun(cause: unknown): HoldfastError {
   return new HoldfastError(
     'embedded_unavailable',
-    'The embedded Postgres cannot be run on this system: it lacks a library that the programs need (they are built for ' +
-      'glibc), or forbids programs where they are installed. Give Holdfast the URL of a Postgres server instead.',
+    'The embedded Postgres cannot be run on this system: it lacks a library that Postgres needs (it is built for ' +
+      'glibc), or does not allow programs to run from where it is installed. Give Holdfast the URL of a Postgres server instead.',
     { cause },
   )
 }

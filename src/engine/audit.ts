@@ -16,7 +16,7 @@ export interface HowToAudit {
 /** Checks the options of an audit. */
 export function auditOptionsOf(config: Config, { latest = 100_000, budgetMs, onCheck }: HowToAudit = {}): AuditOptions {
   if (budgetMs !== undefined && !(budgetMs >= 1))
-    throw new HoldfastError('option_invalid', `The option budgetMs must be milliseconds from 1, not ${budgetMs}.`)
+    throw new HoldfastError('option_invalid', `The option budgetMs must be at least 1 ms, not ${budgetMs}.`)
   // the server must give up before the client does, which would look like a broken connection
   const mostMs = config.statementTimeoutMs * 0.9
   return {

@@ -30,7 +30,7 @@ export function makeHandle<J extends AnyJob>(parts: { id: JobId; isNew: boolean;
       refuseUnknown('result', options, known)
       const { timeout, signal } = options
       if (timeout !== undefined && !(timeout >= 0))
-        throw new HoldfastError('option_invalid', `The option timeout must be milliseconds from 0, not ${timeout}.`)
+        throw new HoldfastError('option_invalid', `The option timeout must be at least 0 ms, not ${timeout}.`)
       return resultOf<J>(await results.wait(id, { timeoutMs: timeout, signal }))
     },
   }

@@ -27,7 +27,7 @@ test('ten thousand failures in a minute are a few lines each second, which say h
   expect(lines.length).toBeLessThan(61 * 6 + 6)
   expect(lines.find(({ facts }) => 'leftOut' in facts)).toMatchObject({
     facts: { kind: 'mail', leftOut: expect.any(Number), reason: expect.stringMatching(/^no server/) },
-    message: 'an attempt failed: more of them',
+    message: 'an attempt failed (more of the same)',
   })
 })
 

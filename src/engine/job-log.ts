@@ -43,8 +43,9 @@ export function makeJobLog(log: Log): JobLog {
     clearTimeout(timer)
     timer = undefined
     for (const { leftOut, message, kind, reason } of groups.values())
-      if (leftOut > 0) log.warn({ kind, leftOut, ...(reason !== undefined && { reason }) }, `${message}: more of them`)
-    if (beyond > 0) log.warn({ leftOut: beyond }, 'more jobs of many kinds failed or were revived')
+      if (leftOut > 0)
+        log.warn({ kind, leftOut, ...(reason !== undefined && { reason }) }, `${message} (more of the same)`)
+    if (beyond > 0) log.warn({ leftOut: beyond }, 'more jobs of other kinds failed or were revived')
     groups.clear()
     beyond = 0
   }

@@ -77,7 +77,7 @@ export async function repairJob(
   const { repair } = before
   const untouched = { repair: repair?.name ?? null, isApplied: false, why: before }
   if (!repair) return { ...untouched, sentence: nothingToDo(before) }
-  if (isDry) return { ...untouched, sentence: `Nothing was changed. It would: ${repair.sentence}` }
+  if (isDry) return { ...untouched, sentence: `Nothing was changed. This repair would be applied: ${repair.sentence}` }
   const done = await applyRepair(parts.store, repair.name, {
     id: before.id,
     tenant: textOf('tenant', tenant),

@@ -194,6 +194,6 @@ function textOf(thrown: unknown): string {
     return String(text)
   } catch {
     // an object without a prototype, a getter that throws, a revoked proxy: anything can be thrown
-    return 'The thrown value has no text.'
+    return 'The thrown value has no message.'
   }
 }

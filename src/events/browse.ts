@@ -31,7 +31,7 @@ const isIndexed = ({ tenant }: BrowseFilter) => tenant !== null && tenant !== 'd
 /** The number of rows that fills most pages. */
 const fewRows = (limit: number) => Math.min(mostRows, 2 * limit + 50)
 
-/** Matching events after one position, up to another. A stretch may be empty although more events follow: only `reached` tells. */
+/** Matching events after one position, up to another. A stretch may be empty although more events follow: check `reached`. */
 export async function browse(
   store: Runner,
   filter: BrowseFilter,
@@ -49,7 +49,7 @@ export async function browse(
   return { rows, reached }
 }
 
-/** A page of the log, oldest first. It may be short, even empty, although more events follow: only `next` tells. */
+/** A page of the log, oldest first. It may be short, even empty, although more events follow: check `next`. */
 export interface EventPage {
   events: LogEvent[]
   /** The `after` of the next page; null if the end of the log was reached. */

@@ -60,8 +60,8 @@ export const listGroups = statement<GroupRow>()(
 )
 
 /**
- * Moves all cursors of a group to another position in the log. A current reader loses its fence, learns so with its next heartbeat, and
- * releases its cursors. Until then it keeps them, so that no second process handles the same events meanwhile.
+ * Moves all cursors of a group to another position in the log. A current reader loses its fence, learns this with its next heartbeat, and
+ * releases its cursors. Until then it keeps them, so that no second process handles the same events in the meantime.
  */
 export const rewindGroup = statement<{ partition: number }>()(
   'group.rewind',

@@ -106,7 +106,7 @@ export class Reader implements Service {
     const readerId = randomUUID()
     const opened = await store.contend(openReader, { readerId, group, host: hostname(), pid: process.pid, leaseMs })
     if (opened.length > 0) this.#readerId = readerId
-    else if (!this.#isForgotten) onError(new Error(`The group ${group} was forgotten; nobody reads for it any more.`))
+    else if (!this.#isForgotten) onError(new Error(`The group ${group} was forgotten, so it can no longer be read.`))
     this.#isForgotten = opened.length === 0
     return !this.#isForgotten
   }
@@ -153,7 +153,7 @@ export class Reader implements Service {
     if (this.#isStopping || limit <= 0) return
     const { store, group, careful } = this.#parts
     const claimed = await store.run(claimCursors, { group, readerId, limit, careful })
-    // the answer may come so late that all cursors were dropped meanwhile: others may read there by now
+    // the answer may come so late that all cursors were dropped in the meantime: others may be reading there by now
     if (readerId !== this.#readerId) return
     for (const row of claimed) await this.#hold(readerId, row, partitions)
   }
@@ -180,7 +180,7 @@ export class Reader implements Service {
     return 0
   }
 
-  /** Not awaited by the beat: a handler may take longer than the lease, which has to be renewed meanwhile. */
+  /** Not awaited by the beat: a handler may take longer than the lease, which has to be renewed in the meantime. */
   #giveBack(lane: Lane): void {
     const { store, onError } = this.#parts
     if (lane.cursor.leaving.aborted) return

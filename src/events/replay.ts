@@ -29,7 +29,7 @@ async function startOf(store: Runner, from: 'beginning' | 'now' | Date | number)
   if (from === 'now') return end
   if (typeof from === 'number' && Number.isSafeInteger(from) && from >= 0 && from <= end) return from
   if (!(from instanceof Date))
-    return refuse(`from must be 'beginning', 'now', a Date or a place in the log up to ${end}`, from)
+    return refuse(`from must be 'beginning', 'now', a Date or a log position of at most ${end}`, from)
   const [found] = await store.run(placeAtTime, { at: timeOf('from', from), upTo: end })
   return found?.seq ?? end
 }

@@ -79,7 +79,7 @@ function checked(options: SubscribeOptions, handler: EventHandler) {
   mustBeObject('options of subscribe', options)
   const { from = 'now', partitions = 1, timeoutMs = 30_000, failures = 5, backoffMs = 100, items = false } = options
   if (typeof handler !== 'function')
-    throw new HoldfastError('option_invalid', 'The option subscribe takes a handler: a function of one event.')
+    throw new HoldfastError('option_invalid', 'subscribe takes a handler: a function that receives one event.')
   if (from !== 'now' && from !== 'beginning') refuse("from must be 'now' or 'beginning'", from)
   wholeOf('partitions', partitions, 64)
   wholeOf('timeoutMs', timeoutMs, dayMs)

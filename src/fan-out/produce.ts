@@ -126,7 +126,7 @@ async function addBatch(store: Store, stage: AnyStage, batch: ItemBatch, signal:
   if (answer?.is_mine && answer.is_over_threshold)
     throw new HoldfastError(
       'items_failed',
-      `More items failed or were cancelled than stage ${stage.name} allows before it had produced all of them, so it stopped producing.`,
+      `Stage ${stage.name} stopped producing items, because more items failed or were cancelled than it allows.`,
     )
   return answer?.is_mine === true
 }

@@ -175,7 +175,7 @@ export class Connections implements ConnectionOwner {
       this.release(connection)
       requests.shift()
       if (requests.length > 0) this.#ahead -= 1
-      // after the last response, pipelined requests are not handled, because the client could not be told
+      // after the last response, pipelined requests are not handled, because there would be no response to the client
       if (!socket.writable || !this.#bySocket.has(socket)) return
       if (requests.length === 0) return void this.#next(connection)
       // others come first, or all pipelined requests of a client would be handled in one turn of the event loop

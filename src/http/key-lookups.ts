@@ -13,7 +13,7 @@ interface Waiting {
 }
 
 /**
- * Looks up keys in batches, one batch at a time. A single key is looked up at once; keys that arrive meanwhile share the next query. So however
+ * Looks up keys in batches, one batch at a time. A single key is looked up at once; keys that arrive in the meantime share the next query. So however
  * many keys strangers try, they cost the database one connection and a hundred queries per second.
  */
 export class KeyLookups {

@@ -15,7 +15,7 @@ export function refuseTarget(error: HoldfastError): Reply {
 
 /** Makes a server respond with a problem where Node would respond without a body or not at all: malformed, oversized or slow requests, and CONNECT. */
 export function refuseMalformed(server: Server, isAnswering: (socket: Socket) => boolean): void {
-  // an unknown expectation is no reason to refuse
+  // an unknown expectation is not a reason to refuse
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   // a client that asks before it sends a body is told to continue only when the body is read
   server.on('checkContinue', (request, response) => server.emit('request', request, response))

@@ -29,7 +29,7 @@ export function makePages(
     '/openapi.json': largePage(async (request) => answerTag(request, tagged)),
     '/docs': largePage(async () => plain('text/html; charset=utf-8', html)),
     async '/livez'() {
-      // including the reaper beside the API: if it does not sweep, remote workers have no recovery
+      // including the reaper that runs next to the API: if it does not sweep, remote workers have no recovery
       const liveness = livenessOf([eventLoop(), ...(engineOf(gateway)?.pulses() ?? [])])
       return json(liveness.isAlive ? 200 : 503, liveness)
     },

@@ -7,7 +7,7 @@ export async function showSessionId({ gateway, caller }: Asked, id: number): Pro
   return caller.tenant === null ? String(id) : gateway.cursorTokens.seal(`session ${id}`)
 }
 
-/** The session that an id stands for; 0, which is no session, if the id was not given to this caller. */
+/** The session that an id stands for; 0, which is not a session, if the id was not given to this caller. */
 export async function readSessionId(call: Asked & { params: { id: string } }): Promise<number> {
   const { gateway, caller, params } = call
   const text = caller.tenant === null ? `session ${params.id}` : await gateway.cursorTokens.open(params.id)

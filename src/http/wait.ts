@@ -38,7 +38,7 @@ export async function waitFor(call: Call, id: string, waitMs: number | undefined
     done()
     counted()
   }
-  // the key may have been revoked meanwhile
+  // the key may have been revoked in the meantime
   if (!(await call.gateway.keyring.isStillGood(call.request))) throw keyRefused
 }
 

@@ -8,14 +8,14 @@ const fanOut = () => [1]
 const define = defineJob as unknown as (kind: unknown, definition: unknown) => unknown
 
 const wrong: [what: string, kind: unknown, definition: unknown, says: RegExp][] = [
-  ['a name with a space', 'two words', { run }, /name that cannot be used/],
-  ['no name', '', { run }, /name that cannot be used/],
-  ['a name of 101 letters', 'x'.repeat(101), { run }, /name that cannot be used/],
+  ['a name with a space', 'two words', { run }, /has an invalid name/],
+  ['no name', '', { run }, /has an invalid name/],
+  ['a name of 101 letters', 'x'.repeat(101), { run }, /has an invalid name/],
   ['a queue with a NUL', 'a', { queue: 'q\0', run }, /queue/],
   ['priority 0', 'a', { priority: 0, run }, /priority 0/],
   ['priority 1.5', 'a', { priority: 1.5, run }, /priority 1.5/],
   ['a negative crash budget', 'a', { crashBudget: -1, run }, /crashBudget -1/],
-  ['an input that is no schema', 'a', { input: { type: 'object' }, run }, /no Standard Schema/],
+  ['an input that is no schema', 'a', { input: { type: 'object' }, run }, /not a Standard Schema/],
   ['no stages', 'a', { stages: [] }, /no stages/],
   ['neither run nor stages', 'a', {}, /without a `run`/],
   [
@@ -58,9 +58,9 @@ const wrong: [what: string, kind: unknown, definition: unknown, says: RegExp][] 
     'an option of stages beside them',
     'a',
     { retries: 3, stages: [{ name: 's', run }] },
-    /has no option "retries" beside `stages`; give it to a stage/,
+    /has the option "retries" next to `stages`; move it into a stage/,
   ],
-  ['a fan-out outside of stages', 'a', { fanOut, each: run }, /has no option "fanOut" outside of a stage/],
+  ['a fan-out outside of stages', 'a', { fanOut, each: run }, /has the option "fanOut" outside a stage/],
   [
     'a rule of fan-outs on a stage that runs',
     'a',

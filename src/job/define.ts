@@ -41,7 +41,7 @@ export interface StageContext<Input = unknown, Outputs = Record<string, unknown>
   log(message: string, data?: Record<string, unknown>): void
 }
 
-/** How long to wait before the next attempt: base × factor^failures, at most max, with jitter. */
+/** How long to wait before the next attempt: base × factor^(failures − 1), at most max, with jitter. */
 export interface Backoff {
   /** The wait after the first failure. Default: the `backoffBaseMs` setting. */
   baseMs?: number
@@ -94,7 +94,7 @@ export interface AnyStage extends StageRules<string, boolean>, Partial<FanOut<an
   readonly run?: Running<any, any, unknown>['run']
 }
 
-/** Whether a job may end as partial: never, if an optional stage fails, or also if items fail. */
+/** Whether a job may end as partial: never (false), if an optional stage fails (true), or also if items fail ('items'). */
 export type Partly = boolean | 'items'
 
 /** A kind of job, as `defineJob` returns it. The type parameters are those of its input and outputs. */
@@ -164,7 +164,7 @@ type Last<Names extends unknown[], Values extends unknown[]> = Names extends [in
 
 /**
  * Defines a kind: with one stage (`run`), or with up to six (`stages`). Each stage is durable: its output is committed before the next one
- * begins. There is one signature for both, so that the compiler points at the field that is wrong and not at the call.
+ * begins. There is one signature for both, so that compiler errors point at the wrong field and not at the call.
  */
 export function defineJob<
   K extends string,

@@ -1,8 +1,8 @@
 /** Every state that a webhook delivery can be in, declared once. */
 export const deliveryStates = {
-  pending: { isEnded: false, meaning: 'is due at its time, or is being sent' },
-  delivered: { isEnded: true, meaning: 'the receiver took it' },
-  dead: { isEnded: true, meaning: 'given up, refused for good, or its endpoint is switched off; it can be replayed' },
+  pending: { isEnded: false, meaning: 'waiting to be sent, or being sent' },
+  delivered: { isEnded: true, meaning: 'the receiver accepted it' },
+  dead: { isEnded: true, meaning: 'given up, permanently rejected, or its endpoint is disabled; can be replayed' },
 } as const satisfies Record<string, { isEnded: boolean; meaning: string }>
 
 /** The state of a delivery. */

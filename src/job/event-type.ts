@@ -41,7 +41,7 @@ export function mustBeTypes(patterns: string | readonly string[]): EventType[] {
   if ('types' in found) return found.types
   throw new HoldfastError(
     'event_type_unknown',
-    `There is no event of type ${JSON.stringify(found.unknown)}; the reference lists all (docs/reference/events.md), and job.* means those of jobs.`,
+    `There is no event type ${JSON.stringify(found.unknown)}; docs/reference/events.md lists all of them, and job.* matches all job events.`,
   )
 }
 

@@ -52,7 +52,7 @@ export function parseExact(text: string, name: string): unknown {
 }
 
 /**
- * The same in small steps, for text so long that other work must get its turn meanwhile. The text is UTF-8 bytes. With `leavesInputs`, inputs
+ * The same in small steps, for text so long that other work must get its turn in between. The text is UTF-8 bytes. With `leavesInputs`, inputs
  * that are arrays or objects are checked and stay bytes, if possible.
  */
 export function* parseSteps(bytes: Buffer, name: string, { leavesInputs = false } = {}): Generator<undefined, unknown> {
@@ -148,7 +148,7 @@ class Reader {
         if (frame.key !== null) this.#readKey(frame)
         return undefined
       }
-      if (next !== endOf(frame)) throw new SyntaxError('A comma or an end is missing.')
+      if (next !== endOf(frame)) throw new SyntaxError('A comma or a closing bracket is missing.')
       this.#open.pop()
       value = frame.holder
       if (frame.from >= 0) this.#keep(frame)
@@ -169,12 +169,12 @@ class Reader {
 
   #finish(value: unknown): { value: unknown } {
     this.#peek()
-    if (this.#at < this.text.length) throw new SyntaxError('Something follows the value.')
+    if (this.#at < this.text.length) throw new SyntaxError('Unexpected text after the value.')
     return { value }
   }
 
   #readKey(frame: Frame): void {
-    if (this.#peek() !== '"') throw new SyntaxError('A name is missing.')
+    if (this.#peek() !== '"') throw new SyntaxError('A field name is missing.')
     const key = this.#readText()
     if (this.#peek() !== ':') throw new SyntaxError('A colon is missing.')
     this.#at += 1
@@ -197,7 +197,7 @@ class Reader {
     const from = this.#at
     let end = this.text.indexOf('"', from + 1)
     while (end >= 0 && this.#isEscaped(end)) end = this.text.indexOf('"', end + 1)
-    if (end < 0) throw new SyntaxError('A text does not end.')
+    if (end < 0) throw new SyntaxError('A string is not terminated.')
     this.#at = end + 1
     const inner = this.#textOf(from + 1, end)
     if (!needsParsing.test(inner)) return inner

@@ -121,7 +121,7 @@ export function tolerateProblem(tolerate: Tolerance): string | undefined {
   if ((count === undefined) === (share === undefined))
     return 'whose `tolerate` must be a number of items, { count } or { share }.'
   if (count !== undefined && !(Number.isInteger(count) && (count as number) >= 0))
-    return `that tolerates ${count} failed items; use a whole number from 0, or { share } for a share of all.`
+    return `that tolerates ${count} failed items; use a non-negative whole number, or { share } for a share of all.`
   if (share !== undefined && !(typeof share === 'number' && share >= 0 && share <= 1))
     return `with tolerate.share ${share}; use a number from 0 to 1.`
   return undefined

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import { V7Generator } from 'uuidv7'
 
-/** The id of a job: a UUID of version 7, so ids sort by the time of their submit. */
+/** The id of a job: a version 7 UUID, so ids sort by submit time. */
 export type JobId = string & { readonly brand: 'JobId' }
 
 const shape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i

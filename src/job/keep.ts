@@ -17,7 +17,7 @@ export function keptMsOf(keep: Keep | undefined): KeptMs | undefined | string {
   const kept: { [State in FinalState]?: number } = {}
   for (const [state, duration] of Object.entries(given)) {
     if (!finalStates.some((one) => one === state))
-      return `has keep.${state}, but no job ends so; these are the ends: ${finalStates.join(', ')}.`
+      return `has keep.${state}, but ${state} is not a final state; use ${finalStates.join(', ')}.`
     if (duration === undefined) continue
     const ms = durationMs(duration)
     if (ms === undefined || ms > longestMs)

@@ -35,7 +35,9 @@ function stagedProblem(definition: object): string | undefined {
   const unknown = unknownOption(definition, ofStaged)
   if (!unknown) return undefined
   const stray = Object.keys(definition).find((name) => name in ofStage && !(name in ofStaged))
-  return stray ? `has no option "${stray}" beside \`stages\`; give it to a stage.` : `has the unknown option ${unknown}`
+  return stray
+    ? `has the option "${stray}" next to \`stages\`; move it into a stage.`
+    : `has the unknown option ${unknown}`
 }
 
 function singleProblem(definition: object): string | undefined {
@@ -43,7 +45,7 @@ function singleProblem(definition: object): string | undefined {
   if (!unknown) return undefined
   const stray = Object.keys(definition).find((name) => name in ofStage && !(name in ofSingle))
   return stray
-    ? `has no option "${stray}" outside of a stage; write stages: [{ name: …, ${stray}: … }].`
+    ? `has the option "${stray}" outside a stage; write stages: [{ name: …, ${stray}: … }].`
     : `has the unknown option ${unknown}`
 }
 

@@ -9,7 +9,7 @@ export const states = {
   succeeded: { isFinal: true, meaning: 'all stages are done' },
   partial: { isFinal: true, meaning: 'a usable but incomplete result' },
   failed: { isFinal: true, meaning: 'out of retries or crash budget, or a permanent error' },
-  cancelled: { isFinal: true, meaning: 'somebody cancelled it' },
+  cancelled: { isFinal: true, meaning: 'someone cancelled it' },
 } as const satisfies Record<string, { isFinal: boolean; meaning: string }>
 
 /** The state of a job. */
@@ -67,7 +67,7 @@ export const moves = {
     by: 'worker',
     isFenced: true,
     announces: 'job.fanned_out',
-    note: 'opens and seals a barrier over the items',
+    note: 'opens a barrier over the items and fixes their number',
   },
   join: {
     from: ['waiting'],
@@ -131,7 +131,7 @@ export const moves = {
     by: 'client',
     isFenced: false,
     announces: 'job.cancelled',
-    note: 'the row decides',
+    note: 'if moves race, the first to lock the row wins',
   },
   redo: {
     from: ['failed', 'partial', 'cancelled'],

@@ -12,8 +12,8 @@ export const unsafeKeyProblem = 'is a name that JavaScript reserves for the prot
 
 /** What is wrong with a string; undefined if nothing is. */
 export function textProblem(text: string): string | undefined {
-  if (text.includes('\0')) return 'holds a NUL character (\\u0000), which Postgres refuses; remove it'
+  if (text.includes('\0')) return 'contains a NUL character (\\u0000), which Postgres refuses; remove it'
   if (!text.isWellFormed())
-    return 'holds a lone surrogate, which is no valid text; repair it (String.prototype.toWellFormed)'
+    return 'contains a lone surrogate, which is not valid text; fix it with String.prototype.toWellFormed'
   return undefined
 }

@@ -4,7 +4,7 @@ import { isName, isPriority, nameRule } from './names.ts'
 
 /** What is wrong with a definition, as the end of a sentence that begins with its kind; undefined if nothing is. */
 export function definitionProblem(job: AnyJob): string | undefined {
-  if (!isName(job.kind)) return `has a name that cannot be used; ${nameRule}.`
+  if (!isName(job.kind)) return `has an invalid name; ${nameRule}.`
   if (!isName(job.queue)) return `has the queue ${JSON.stringify(job.queue)}; ${nameRule}.`
   if (!isPriority(job.priority)) return `has priority ${job.priority}; use 1 (first) to 4 (last).`
   if (
@@ -13,17 +13,17 @@ export function definitionProblem(job: AnyJob): string | undefined {
   )
     return `has crashBudget ${job.crashBudget}; use a whole number from 1 to 1000.`
   if (job.input !== undefined && typeof job.input?.['~standard']?.validate !== 'function')
-    return 'has an input that is no Standard Schema; pass a schema of Zod, Valibot, ArkType or the like.'
+    return 'has an input that is not a Standard Schema; pass a schema from Zod, Valibot, ArkType or a similar library.'
   if (job.stages.length === 0) return 'has no stages; give it `run`, or `stages` with at least one.'
   const names = job.stages.map((stage) => stage.name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice) return `has two stages named ${JSON.stringify(twice)}; each needs a name of its own.`
+  if (twice) return `has two stages named ${JSON.stringify(twice)}; stage names must be unique.`
   return job.stages.map(stageProblem).find((problem) => problem !== undefined)
 }
 
 function stageProblem(stage: AnyStage): string | undefined {
   const where = `has a stage ${JSON.stringify(stage.name)}`
-  if (!isName(stage.name)) return `${where} whose name cannot be used; ${nameRule}.`
+  if (!isName(stage.name)) return `${where} with an invalid name; ${nameRule}.`
   const shape = shapeProblem(stage)
   if (shape) return `${where} ${shape}`
   const rules = ruleProblem(stage) ?? (isRuled(stage.each) ? ruleProblem(stage.each, 'each.') : undefined)
@@ -38,11 +38,11 @@ function isRuled(each: AnyStage['each']): each is Each<unknown, unknown> {
 
 function ruleProblem({ retries, backoff, ...times }: Rules, prefix = ''): string | undefined {
   if (retries !== undefined && !(Number.isInteger(retries) && retries >= 0))
-    return `with ${prefix}retries ${retries}; use a whole number from 0.`
+    return `with ${prefix}retries ${retries}; use a non-negative whole number.`
   for (const name of ['timeoutMs', 'expiresMs'] as const) {
     const ms = times[name]
     if (ms !== undefined && !(Number.isFinite(ms) && ms > 0 && ms <= longestTimeoutMs))
-      return `with ${prefix}${name} ${ms}; use milliseconds from 1 to ${longestTimeoutMs} (24 days).`
+      return `with ${prefix}${name} ${ms}; use milliseconds from 1 to ${longestTimeoutMs} (about 23 days).`
   }
   for (const [name, value] of Object.entries(backoff ?? {}))
     if (!(Number.isFinite(value) && value >= (name === 'factor' ? 1 : 0)))
@@ -54,7 +54,7 @@ function shapeProblem({ run, fanOut, each, join, tolerate }: AnyStage): string |
   if (!run && !fanOut) return 'without a `run` function; give it `run`, or `fanOut` and `each`.'
   if (run && (fanOut || each || join)) return 'with both `run` and a fan-out; it can be only one of them.'
   for (const [name, handler] of Object.entries({ run, fanOut, join }))
-    if (handler !== undefined && typeof handler !== 'function') return `whose \`${name}\` is no function.`
+    if (handler !== undefined && typeof handler !== 'function') return `whose \`${name}\` is not a function.`
   if (fanOut && !isEach(each))
     return 'that fans out without `each`: a function, { run, … }, or a kind made by defineJob.'
   return tolerate === undefined ? undefined : tolerateProblem(tolerate)

@@ -125,7 +125,7 @@ export const revokeKey = statement<KeyRow>()(
   where id = ${p.id}::uuid and (${p.tenant}::text is null or tenant = ${p.tenant}) and not exists (select from changed)`,
 )
 
-/** Notes that keys were just used. A key that another transaction has locked is skipped: the next use is noted. */
+/** Records that keys were just used. A key that another transaction has locked is skipped: the next use is noted. */
 export const touchKeys = statement<never>()(
   'api_key.touch',
   (p: { ids: string[] }) => sql`

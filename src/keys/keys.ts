@@ -11,10 +11,10 @@ import { createKey, findKey, type KeyRow, keyPages, revokeKey, serverSecret, tou
 /** The permissions of a key. `admin` includes all others, and manages keys. */
 export const scopes = {
   submit: 'Submit, cancel and redo jobs.',
-  read: 'See jobs, results, events, queues.',
+  read: 'Read jobs, results, events, queues.',
   work: 'Open sessions, claim and settle jobs.',
   operate: 'Webhooks, queues, groups, repairs.',
-  admin: 'All of it, and the keys themselves.',
+  admin: 'Everything above, and API keys.',
 } as const
 
 /** A permission of a key. */
@@ -72,7 +72,7 @@ export interface KeyListOptions {
 
 /** The API keys of the HTTP API. */
 export interface Keys {
-  /** Creates a key. Its text is returned only this once. Throws key_exceeds_maker. */
+  /** Creates a key. Its text is returned only now. Throws key_exceeds_maker. */
   create(key: NewKey, how?: KeyMaker): Promise<ApiKey & { key: string }>
   /** Lists keys, newest first. */
   list(options?: KeyListOptions): Promise<ApiKey[]>
@@ -82,9 +82,9 @@ export interface Keys {
   check(text: string): Promise<ApiKey | null>
   /** The same for several texts, in their order, with one statement. */
   checkAll(texts: readonly string[]): Promise<(ApiKey | null)[]>
-  /** Notes that keys were just used. */
+  /** Records that keys were just used. */
   touch(ids: string[]): Promise<void>
-  /** The secret with which the servers on this database seal cursors. */
+  /** The secret that the servers on this database use to encrypt cursors. */
   serverSecret(): Promise<Buffer>
 }
 
@@ -142,7 +142,7 @@ export function makeKeys(store: Store, sessions: Pick<Remote, 'endOf'>): Keys {
       if (!row)
         throw new HoldfastError(
           'schema_changed',
-          'The row of holdfast.server_secret is gone; restore it from a backup.',
+          'The row of holdfast.server_secret is missing; restore it from a backup.',
         )
       return row.secret
     },
@@ -180,23 +180,23 @@ function hashOf(secret: string): Buffer {
 /** Why a key was not created: the key that creates it is invalid, or it asked for more than that key has. */
 async function whyRefused(store: Runner, maker: string): Promise<HoldfastError> {
   const [good] = await store.run(findKey, { ids: [maker] })
-  if (!good) return new HoldfastError('key_refused', 'The API key that makes it was revoked or has expired.')
+  if (!good) return new HoldfastError('key_refused', 'The API key that creates it was revoked or has expired.')
   const until = good.expires_at ? `, until ${good.expires_at.toISOString()}` : ''
   return new HoldfastError(
     'key_exceeds_maker',
-    `A key makes no key that can do more or lives longer. Yours has the scopes ${good.scopes.join(', ')} for ${good.tenant ?? 'all tenants'}${until}: ask for less, or leave expiresMs out.`,
+    `A key cannot create a key that can do more or expires later. Yours has the scopes ${good.scopes.join(', ')} for ${good.tenant ?? 'all tenants'}${until}; ask for less, or omit expiresMs.`,
   )
 }
 
 function checkKey({ name, tenant, scopes: wanted, expiresMs }: NewKey): void {
   if (typeof name !== 'string' || name.trim() === '' || name.length > 200)
-    refuse('name must be a text of 1 to 200 characters', name)
+    refuse('name must be a string of 1 to 200 characters', name)
   if (tenant !== null && !isName(tenant)) refuse(`tenant must be null for all tenants, or ${nameForm}`, tenant)
   const all = Object.keys(scopes)
   if (!Array.isArray(wanted) || wanted.length === 0 || !wanted.every((scope) => all.includes(scope)))
     refuse(`scopes must be some of ${all.join(', ')}`, wanted)
   if (expiresMs !== undefined && !(Number.isFinite(expiresMs) && expiresMs > 0 && expiresMs <= 3_153_600_000_000))
-    refuse('expiresMs must be milliseconds from 1 to 100 years', expiresMs)
+    refuse('expiresMs must be between 1 ms and 100 years', expiresMs)
 }
 
 function keyOf(row: KeyRow): ApiKey {

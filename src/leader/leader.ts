@@ -95,7 +95,7 @@ class Candidate implements Leader {
   }
 
   async #turn(): Promise<number> {
-    if (this.#options.isFit?.() === false) await this.#release('it no longer does its duties')
+    if (this.#options.isFit?.() === false) await this.#release('its sweeps are stuck')
     else {
       await this.#renew()
       if (!this.#lead || this.#lead.isStandIn) await this.#acquire()
@@ -109,7 +109,7 @@ class Candidate implements Leader {
     const sentAtMs = monotonicMs()
     const params = { holder: this.#holder, term: this.#lead.term, leaseMs, sweepMs: this.#sweepMs }
     try {
-      // an answer that comes after the lease has ended is of no use
+      // an answer that arrives after the lease has ended is useless
       const [renewed] = await this.#store.run(renewLead, params, leaseMs)
       this.#sweepMs = null
       if (renewed) this.#lead = { term: renewed.term, trustedUntilMs: sentAtMs + this.#trustMs, isStandIn: false }
@@ -128,7 +128,7 @@ class Candidate implements Leader {
     this.#vacantSinceMs = isVacant ? (this.#vacantSinceMs ?? sentAtMs) : null
     const vacantMs = sentAtMs - (this.#vacantSinceMs ?? sentAtMs)
     if (found && (found.is_taken || vacantMs >= this.#vacantMs)) this.#takeUp(found, sentAtMs)
-    else if (this.#lead) this.#stepDown('the lead can be taken again')
+    else if (this.#lead) this.#stepDown('the leader row is no longer locked')
   }
 
   #takeUp({ term, is_taken }: { term: number; is_taken: boolean }, sentAtMs: number): void {

@@ -15,7 +15,7 @@ export interface HttpMeter {
   closed(): void
   /** The server closed or refused a connection. */
   cut(reason: string): void
-  /** All metrics: of the server, and of its engine. Without an engine, `holdfast_up` is 0. */
+  /** All metrics of the server and its engine. Without an engine, `holdfast_up` is 0. */
   text(engine: { metrics(): Promise<string> } | undefined): Promise<string>
 }
 

@@ -81,7 +81,7 @@ export const metricTable = {
   holdfast_prune_overdue_seconds: {
     type: 'gauge',
     labels: [],
-    help: 'How far retention is behind: time since the oldest finished job that was not yet checked fell due; 0 if there is none.',
+    help: 'How far retention is behind: how long the oldest finished job that was not checked yet has been due; 0 if there is none.',
   },
   holdfast_events_handled_total: { type: 'counter', labels: ['group'], help: 'Events handled by this process.' },
   holdfast_events_parked_total: {

@@ -103,7 +103,7 @@ export function isRetryable(error: unknown): boolean {
   return /^40(001|P01)$/.test(details(error).code ?? '')
 }
 
-/** Whether the server ended the connection because it was idle for too long: it has not read the statement that was sent meanwhile. */
+/** Whether the server ended the connection because it was idle for too long: it has not read the statement that was sent in the meantime. */
 export function wasIdle(error: unknown): boolean {
   return details(error).code === '57P05'
 }

@@ -30,7 +30,7 @@ const lockMs = 100
 const longestPauseMs = 1_000
 /** How long all tries are wary after one has met a locked row: others may be locked as well. */
 const waryMs = 30_000
-/** More can't each get a turn within their patience. */
+/** With more than this, some would give up before their turn. */
 const mostWaiting = 500
 
 /** Runs such writes on a store. */
@@ -86,7 +86,7 @@ export class ContendedWrites {
     }
   }
 
-  /** A statement that the first try had no time for runs again: if no lock is in its way, with all the time that it needs. */
+  /** A statement that the first try had no time for runs again: if no lock blocks it, with all the time that it needs. */
   async #tryFirst<T>(attempt: Try<T>): Promise<T> {
     if (performance.now() < this.#waryUntilMs) return this.#tryWarily(attempt)
     try {

@@ -160,7 +160,7 @@ const explanations: readonly Explanation[] = [
     code: 'database_unreachable',
     is: /^ECONNREFUSED$/,
     says: ({ where, message }) =>
-      `Nothing listens at ${where} (${message}). Start Postgres there, or correct the host and port in the URL.`,
+      `Nothing is listening at ${where} (${message}). Start Postgres there, or correct the host and port in the URL.`,
   },
   {
     code: 'database_unreachable',

@@ -30,11 +30,11 @@ function shapeProblem(tx: unknown): string | undefined {
   if (typeof tx !== 'object' || tx === null) return `is ${tx === null ? 'null' : `a ${typeof tx}`}`
   const { query, totalCount, idleCount, isTransaction, execute } = tx as Record<string, unknown>
   if (typeof totalCount === 'number' && typeof idleCount === 'number')
-    return 'is a pool, where each query may go to another connection; take a client of it (`pool.connect()`) and run `begin` on it'
-  if (typeof isTransaction === 'boolean') return 'is an object of Kysely; write fromKysely(trx), from holdfast/kysely'
+    return 'is a pool, where each query may use another connection; take a client from it (`pool.connect()`) and run `begin` on it'
+  if (typeof isTransaction === 'boolean') return 'is a Kysely object; pass fromKysely(trx) from holdfast/kysely'
   if (typeof query === 'function') return undefined
-  if (typeof execute === 'function') return 'has no `query`; for Drizzle, write fromDrizzle(tx), from holdfast/drizzle'
-  return 'has no function `query`'
+  if (typeof execute === 'function') return 'has no `query`; for Drizzle, pass fromDrizzle(tx) from holdfast/drizzle'
+  return 'has no `query` function'
 }
 
 /** Whether a `pg` client reports an open transaction. If it doesn't, a `begin` may still be on its way. */

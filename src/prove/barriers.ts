@@ -38,14 +38,15 @@ export class Barriers {
   /** Lets parts arrive, all at once. */
   async arrive(id: string, parts: number[]): Promise<void> {
     const arrivals = valuesOf(await this.#processes.order({ do: 'arrive', id, parts }), id)
-    if (arrivals.includes('abandoned')) throw new Error(`A part of the barrier ${id} was abandoned, though it is open.`)
+    if (arrivals.includes('abandoned'))
+      throw new Error(`A part of barrier ${id} was abandoned, although the barrier is open.`)
   }
 
   /** Lets a part arrive at a barrier that is over. */
   async arriveLate(id: string, part: number): Promise<void> {
     const [arrival] = valuesOf(await this.#processes.order({ do: 'arrive', id, parts: [part] }), id)
     if (arrival !== 'abandoned')
-      throw new Error(`A part that arrived at the barrier ${id}, which is over, was answered ${arrival}.`)
+      throw new Error(`A part that arrived at barrier ${id} after its end got the answer ${arrival}.`)
   }
 
   async abort(id: string): Promise<void> {
@@ -61,7 +62,7 @@ export class Barriers {
   /** Waits until these barriers have fired or expired. */
   async untilOver(ids: string[], ms: number): Promise<void> {
     const areOver = async () => !(await this.#ask(openBarriers, {})).some(({ id }) => ids.includes(id))
-    await eventually(areOver, { ms, what: `these barriers were over: ${ids.join(', ')}` })
+    await eventually(areOver, { ms, what: `these barriers had ended: ${ids.join(', ')}` })
   }
 }
 

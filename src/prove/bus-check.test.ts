@@ -52,7 +52,7 @@ test('what is first handled before its forerunner is out of order, but a second 
 
 test('two processes in one partition at the same time are seen, unless one of them was killed', () => {
   const handlings = [...handled(1, 100, 0, 50), ...handled(2, 200, 20, 30)]
-  expect(findDoubleReading({ ...sound, handlings }).join()).toContain('ended 30 ms too late: 2 had been begun')
+  expect(findDoubleReading({ ...sound, handlings }).join()).toContain('ended 30 ms too late: event 2 had started')
   expect(findDoubleReading({ handlings, killed: new Set([100]) })).toEqual([])
 })
 
@@ -60,7 +60,7 @@ test('a webhook that nobody planned, sent or took is missing', () => {
   const unplanned = [{ seq: 7, type: 'job.failed', wanted_by: 'the endpoint e' }]
   expect(wrongsOf({ unplanned })).toContain('the event 7 (job.failed) was never sent to the endpoint e')
   expect(wrongsOf({ deliveries: [{ ...delivery, state: 'pending' }] })).toContain('is pending')
-  expect(wrongsOf({ receipts: [{ ...receipt, answer: 'failed' }] })).toContain('the receiver never took it')
+  expect(wrongsOf({ receipts: [{ ...receipt, answer: 'failed' }] })).toContain('the receiver never accepted it')
 })
 
 test('only what was refused may be dead', () => {
@@ -71,7 +71,7 @@ test('only what was refused may be dead', () => {
 
 test('other bytes than before and a signature that does not fit are wrong', () => {
   const receipts = [receipt, { ...receipt, path: '/job', body: '[]', isSigned: false }]
-  expect(wrongsOf({ receipts })).toContain('came with other bytes than before')
+  expect(wrongsOf({ receipts })).toContain('arrived with different bytes than before')
   expect(wrongsOf({ receipts })).toContain('without a valid signature')
-  expect(wrongsOf({ receipts: [receipt, { ...receipt, body: '[]' }] })).toContain('other bytes than planned')
+  expect(wrongsOf({ receipts: [receipt, { ...receipt, body: '[]' }] })).toContain('different bytes than planned')
 })

@@ -58,8 +58,8 @@ function wrongDeliveries({ deliveries, receipts }: BusEvidence): string[] {
     const mine = receipts.filter((receipt) => receipt.id === event_id && receipt.path === path)
     const was = (answer: Receipt['answer']) => mine.some((receipt) => receipt.answer === answer)
     const what = `delivery ${id} of ${type} to ${path}`
-    if (mine.some((receipt) => receipt.body !== body)) return [`${what} was received with other bytes than planned`]
-    if (state === 'delivered') return was('taken') ? [] : [`${what} is delivered, but the receiver never took it`]
+    if (mine.some((receipt) => receipt.body !== body)) return [`${what} was received with different bytes than planned`]
+    if (state === 'delivered') return was('taken') ? [] : [`${what} is delivered, but the receiver never accepted it`]
     if (state === 'dead') return was('refused') ? [] : [`${what} is dead, but was never refused (${error})`]
     return [`${what} is ${state}`]
   })
@@ -71,8 +71,8 @@ function wrongReceipts({ receipts }: BusEvidence): string[] {
     const first = bodies.get(id) ?? body
     bodies.set(id, first)
     return [
-      ...(isSigned ? [] : [`the event ${id} came to ${path} without a valid signature`]),
-      ...(first === body ? [] : [`the event ${id} came with other bytes than before`]),
+      ...(isSigned ? [] : [`the event ${id} arrived at ${path} without a valid signature`]),
+      ...(first === body ? [] : [`the event ${id} arrived with different bytes than before`]),
     ]
   })
 }
@@ -92,7 +92,7 @@ export function findDoubleReading({ handlings, killed }: Pick<BusEvidence, 'hand
       .slice(index + 1)
       .find((next) => next.partition === run.partition && pidOf(next) !== pidOf(run) && next.atMs < endMs)
     if (!other) return []
-    const late = Number.isFinite(endMs) ? `${Math.round(endMs - other.atMs)} ms too late` : 'never'
-    return [`the handler of event ${run.seq} in partition ${run.partition} ended ${late}: ${other.seq} had been begun`]
+    const late = Number.isFinite(endMs) ? `ended ${Math.round(endMs - other.atMs)} ms too late` : 'never ended'
+    return [`the handler of event ${run.seq} in partition ${run.partition} ${late}: event ${other.seq} had started`]
   })
 }

@@ -113,8 +113,8 @@ class CellStrike implements ScenarioHooks {
     const boundMs = this.#boundOf(recovery)
     if (recovery && recovery.tookMs - recovery.starvedMs > boundMs)
       delays.push(
-        `what was hit moved again after ${Math.round(recovery.tookMs)} ms; the bound is ${boundMs} ms, ` +
-          `and the machine stood still for ${Math.round(recovery.starvedMs)} ms`,
+        `what the fault hit moved again after ${Math.round(recovery.tookMs)} ms; the bound is ${boundMs} ms, ` +
+          `and the machine stalled for ${Math.round(recovery.starvedMs)} ms`,
       )
     return {
       recoveryMs: recovery?.tookMs ?? null,

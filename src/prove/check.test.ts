@@ -68,7 +68,9 @@ test('a job may be cancelled while it waits for its next attempt', () => {
 test('an output of another attempt than the one that won is wrong', () => {
   const [output] = sound.outputs as [Evidence['outputs'][number]]
   expect(wrongsOf({ outputs: [{ ...output, output: { token: '100-1', attempt: 1 } }] })).toContain('is of attempt 1')
-  expect(wrongsOf({ outputs: [{ ...output, output: { token: 'other', attempt: 2 } }] })).toContain('returned by no run')
+  expect(wrongsOf({ outputs: [{ ...output, output: { token: 'other', attempt: 2 } }] })).toContain(
+    'was not returned by any run',
+  )
 })
 
 test('an attempt that two handlers ran is wrong', () => {

@@ -121,7 +121,7 @@ function wrongOutputs({ outputs, events, effects }: Evidence): string[] {
     if (!winner) return [`${what} was committed, but no event announces it`]
     if (winner.attempt !== attempt || returned?.attempt !== attempt)
       return [`${what} is of attempt ${returned?.attempt}, stored as ${attempt}, announced as ${winner.attempt}`]
-    if (run?.attempt !== attempt || run.stage !== name) return [`${what} was returned by no run of that attempt`]
+    if (run?.attempt !== attempt || run.stage !== name) return [`${what} was not returned by any run of that attempt`]
     return []
   })
 }
@@ -166,8 +166,8 @@ export function findOverlaps({ effects, killed }: Pick<Evidence, 'effects' | 'ki
     if (!next || killed.has(Number(run.token.split('-')[0]))) return []
     const end = effects.find(({ what, token }) => what === 'ended' && token === run.token)
     if (end && end.atMs <= next.atMs) return []
-    const late = end ? `${Math.round(end.atMs - next.atMs)} ms too late` : 'never'
-    return [`attempt ${run.attempt} of job ${run.jobId} was told to stop ${late}: attempt ${next.attempt} had started`]
+    const late = end ? `was told to stop ${Math.round(end.atMs - next.atMs)} ms too late` : 'was never told to stop'
+    return [`attempt ${run.attempt} of job ${run.jobId} ${late}: attempt ${next.attempt} had started`]
   })
 }
 

@@ -64,7 +64,7 @@ async function carryOut(order: Order): Promise<string[]> {
     case 'submit-many':
       return submitMany(order)
     case 'cancel':
-      await running().cancel(order.id, { reason: 'the scenario wants it' })
+      await running().cancel(order.id, { reason: 'part of the scenario' })
       return []
     case 'redo':
       await running().redo(order.id)
@@ -152,7 +152,7 @@ async function read(id: string): Promise<string[]> {
 }
 
 function running(): Holdfast {
-  if (!hf) throw new HoldfastError('not_running', 'This process of the proof has not been started on a database.')
+  if (!hf) throw new HoldfastError('not_running', 'This process has not been connected to a database yet.')
   return hf
 }
 

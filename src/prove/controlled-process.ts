@@ -41,7 +41,7 @@ export class ControlledProcess<Message> {
       this.#hasExited = true
       return { code, signal }
     })
-    this.#child.on('error', () => {}) // a message to a process that has just ended: `exited` tells
+    this.#child.on('error', () => {}) // a message to a process that has just ended: `exited` reports it
     this.#child.on('message', (message: Message) => this.onMessage(message))
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-mostStderr)

@@ -51,7 +51,7 @@ function mayHaveToWait({ crashes, crash_budget }: JobRow): boolean {
   return isSuspect({ crashes: crashes + 1, crashBudget: crash_budget })
 }
 
-/** Whether a long job goes on running because the fault leaves its worker the lease: it moves when its handler ends, and no bound covers that. */
+/** Whether a long job keeps running because the fault leaves its worker the lease: it moves when its handler ends, and no bound covers that. */
 function isRunning(fault: FaultName, { kind, pid }: JobRow): boolean {
   return keepsLease(fault) && pid !== null && outlastingKinds.includes(kind)
 }

@@ -34,7 +34,7 @@ export class ProxyConnection {
   readonly #server: Socket
   readonly #watcher: Watcher
   readonly #statementIn = makeStatementFinder()
-  /** Requests whose ReadyForQuery is still to come. The server sends the first one unasked, when the session is up. */
+  /** Requests whose ReadyForQuery is still to come. The server sends the first one without a request, when the session is up. */
   readonly #unanswered: Request[] = [{ name: 'connect', isHeldAfter: false }]
   #current: Request | undefined
   #toServer: Buffer[] = []

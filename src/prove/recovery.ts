@@ -9,7 +9,7 @@ import type { HeldStatement } from './traps.ts'
 /** How long it took until everything that a fault hit had moved again. */
 export interface Recovery {
   tookMs: number
-  /** For how much of that the machine was too busy to run anyone. */
+  /** For how much of that time the machine was too busy to run any process. */
   starvedMs: number
   /** Whether cursors were hit. */
   hasCursors: boolean

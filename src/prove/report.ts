@@ -147,7 +147,7 @@ export function textOf(report: ProofReport): string {
     `A restart is ${report.restartIs}.`,
     ...report.late.map(
       ({ cell, recoveryMs: ms, aloneMs }) =>
-        `Late next to other cells, so run again alone: ${cell} (${ms} ms, alone ${aloneMs} ms).`,
+        `Late while other cells were running, so run again alone: ${cell} (${ms} ms, alone ${aloneMs} ms).`,
     ),
     ...report.violations.flatMap(({ cell, wrongs, reproduce }) => [
       '',

@@ -26,7 +26,7 @@ const resendMs = 20_000
 const neighborMs = 15_000
 
 /**
- * Carries out a fault. Resolves when it is over: for a stall or a freeze, when the process goes on; for a restart, when the server is
+ * Carries out a fault. Resolves when it is over: for a stall or a freeze, when the process continues; for a restart, when the server is
  * back. Returns the event of a webhook whose sender was killed while it sent it, if any.
  */
 export async function strike(fault: FaultName, options: StrikeOptions): Promise<string | undefined> {

@@ -40,7 +40,7 @@ export async function connectTo({ host, port, tls }: Target): Promise<Socket> {
 async function encrypt(socket: Socket, host: string, tls: ConnectionOptions): Promise<Socket> {
   socket.write(tlsRequest)
   const [answer] = (await once(socket, 'data')) as [Buffer]
-  if (String(answer) !== 'S') throw new Error(`${host} offers no encryption, but its URL asks for it.`)
+  if (String(answer) !== 'S') throw new Error(`${host} does not support TLS, but its URL requires it.`)
   const encrypted = connectTls({ ...tls, socket, host })
   await once(encrypted, 'secureConnect')
   return encrypted

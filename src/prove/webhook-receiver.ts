@@ -53,7 +53,7 @@ export class WebhookReceiver {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${path}`
   }
 
-  /** Answers nobody until released. */
+  /** Answers no request until released. */
   hold(): void {
     this.#isHolding = true
   }

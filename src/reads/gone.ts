@@ -11,7 +11,7 @@ export async function goneError(store: Runner, id: JobId, tenant: string | null)
   const endedAt = gone.ended_at.toISOString()
   return new HoldfastError(
     'job_gone',
-    `Job ${id} ended ${gone.state} at ${endedAt}, and was removed when its time of keeping was over.`,
+    `Job ${id} ended as ${gone.state} at ${endedAt}, and was removed when its retention period expired.`,
     { details: { state: gone.state, endedAt } },
   )
 }

@@ -71,7 +71,7 @@ interface Partial_<J> {
   error: { code: string; message: string }
 }
 
-/** All stages returned, but some items failed, no more than tolerated. */
+/** All stages returned, but some items failed, though not more than tolerated. */
 interface Flawed<J> {
   state: 'partial'
   output: OutputOf<J>

@@ -32,7 +32,7 @@ export function filterOf(options: ListOptions): ListFilter {
   const { kind, queue, tenant, state, items = false, since, until, before, limit = 50 } = options
   const states = state === undefined ? null : [state].flat()
   const odd = states?.find((word) => !isState(word))
-  if (odd !== undefined) throw new HoldfastError('option_invalid', `${JSON.stringify(odd)} is not a state of a job.`)
+  if (odd !== undefined) throw new HoldfastError('option_invalid', `${JSON.stringify(odd)} is not a job state.`)
   return {
     kind: textOf('kind', kind),
     queue: textOf('queue', queue),

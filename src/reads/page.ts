@@ -6,7 +6,7 @@ import { type JobSummary, summaryOf } from './job.ts'
 import { filterOf, type ListOptions } from './list-filter.ts'
 import { type PageFilter, pages } from './page.sql.ts'
 
-/** A page of jobs, newest first. It may be short, even empty, although more jobs follow: only `next` tells. */
+/** A page of jobs, newest first. It may be short, even empty, although more jobs follow: check `next`. */
 export interface Page {
   jobs: JobSummary[]
   /** The `before` of the next page; null if this was the last. It may be the id of a job that does not match the filter. */

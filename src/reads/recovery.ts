@@ -50,7 +50,7 @@ export interface Stranded {
   waitingMs: number
 }
 
-/** A snapshot that stays open: of a transaction, a prepared transaction, a replica with feedback, or a replication slot. */
+/** A snapshot that stays open: of a transaction, a prepared transaction, a replica with hot standby feedback, or a replication slot. */
 export interface OldSnapshot extends Omit<SnapshotFacts, 'since'> {
   /** Null if it is unknown. */
   since: Date | null

@@ -71,7 +71,7 @@ export class Results implements Service {
     this.#looker = loop({ turn: () => this.#look(), onError: onError })
   }
 
-  /** Resolves once the job is final. Throws job_not_found, or result_timeout while the job goes on. */
+  /** Resolves once the job is final. Throws job_not_found, or result_timeout while the job continues. */
   wait(id: JobId, { timeoutMs, signal }: Patience): Promise<Ending> {
     if (this.#isStopped) return Promise.reject(closed('This Holdfast instance is closed.'))
     let forget = () => {}
@@ -100,7 +100,7 @@ export class Results implements Service {
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    const error = closed('This Holdfast was closed while the result was awaited.')
+    const error = closed('This Holdfast instance was closed while waiting for the result.')
     for (const { waiters } of this.#awaited.values()) for (const waiter of waiters) waiter.reject(error)
     this.#awaited.clear()
     await this.#looker.stop()
@@ -133,7 +133,7 @@ export class Results implements Service {
       waiter.reject(
         new HoldfastError(
           'result_timeout',
-          `Job ${id} was not final after ${timeoutMs} ms. It goes on; ask again later.`,
+          `Job ${id} was not final after ${timeoutMs} ms. It continues; ask again later.`,
         ),
       )
     // a timer can't hold more than 24 days, and nobody waits that long
@@ -227,7 +227,7 @@ function isToBeProven({ looks }: AwaitedJob): boolean {
 function removedUnseen(id: JobId): HoldfastError {
   return new HoldfastError(
     'job_gone',
-    `Job ${id} has ended, and was removed before its result could be read; let its kind keep its jobs for longer.`,
+    `Job ${id} has ended, and was removed before its result could be read. Set a longer \`keep\` on its kind.`,
   )
 }
 

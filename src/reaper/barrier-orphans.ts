@@ -5,7 +5,7 @@ export const ownedOrphans = {
   'owned-drained-not-fired': {
     comesAbout:
       'All parts of a standalone barrier have arrived, but its continuation was never submitted, as after restoring a backup.',
-    found: 'Its count shows it, the quiet row is compared with its ledger, or the barrier expires.',
+    found: 'Its count shows it. Otherwise, it is compared with its ledger when it is quiet or expires.',
     revived: 'The continuation is submitted under its original id: healed, not failed.',
     bound: '2 s; 10 s if its count is wrong too',
     duty: 'fireDrainedOwned',

@@ -116,7 +116,7 @@ const loweringInLeases = sql`
     returning lease.id
   )`
 
-/** Takes crashes back. Jobs that have ended meanwhile, and crashes that another leader has taken back, are left alone. */
+/** Takes crashes back. Jobs that have ended in the meantime, and crashes that another leader has taken back, are left alone. */
 export const clearCrashes = statement<{ id: string }>()(
   'crash.clear',
   (p: Crashes) => sql`

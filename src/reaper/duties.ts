@@ -63,13 +63,13 @@ const ownedBarrierDuties: Duty[] = [fireDrained, expireUnowned, recountOwned, fo
 /** The same duties, for single sweeps. */
 export const duties: readonly Duty[] = makeDuties()
 
-/** The duties that ask the owners of barriers, beside the sweep. Each owner has its own, so that a slow one delays no other. */
+/** The duties that ask the owners of barriers, alongside the sweep. Each owner has its own, so that a slow one delays no other. */
 export function ownerDuties(asking: Asking): Duty[] {
   const names = Object.keys(asking.owners)
   return [reportStrangeOwners(asking.store, names), ...names.map((name) => askOwner(asking, name))]
 }
 
-/** The duties of the event log, beside the sweep: they change tables, and wait for locks. */
+/** The duties of the event log, alongside the sweep: they change tables, and wait for locks. */
 export function logDuties(retention: Retention): Duty[] {
   return [layLog(retention), dropLog(retention)]
 }

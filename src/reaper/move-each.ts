@@ -15,7 +15,7 @@ export interface Tried<Row, Done> {
 
 /** Enough time to find one slow row among many. Locked rows are not waited for. */
 const usualBounds = { answerMs: 2_000, patienceMs: 24_000 }
-/** How many bad rows are isolated in one run: the other duties wait meanwhile. */
+/** How many bad rows are isolated in one run: the other duties have to wait. */
 const mostRefused = 500
 
 /**

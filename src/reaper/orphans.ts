@@ -88,14 +88,14 @@ export const orphans = {
   'finish-failed-worker-lives': {
     comesAbout: 'The settle fails (broken connection, server restart) while the worker stays alive.',
     found: 'The worker retries the settle until it gets an answer or loses the lease. The deadline is the fallback.',
-    revived: 'The worker writes the same outcome again; it recognizes a commit whose answer was lost by its event.',
+    revived: 'The worker writes the same outcome again; if the first commit succeeded and only its answer was lost, the event shows it.',
     bound: 'reconnection; rung 4 at the latest',
     duty: 'reviveHung',
     test: 'a settle whose connection breaks is retried until it is answered',
   },
   'outcome-refused': {
     comesAbout: 'The database rejects every outcome of a job, for example because of a custom trigger or constraint.',
-    found: 'The worker sees the database reject the outcome, and then the failure that reports it.',
+    found: 'The worker sees the database reject the outcome, and then also the failure that would report this.',
     revived:
       'The job is parked with its outcome and does not run again; writing the outcome is retried with exponential backoff.',
     bound: 'at most 10 min after the database accepts it',
@@ -114,7 +114,7 @@ export const orphans = {
     comesAbout: 'A handler ignores its abort signal after its job was cancelled or reassigned, or its timeout passed.',
     found: 'By the worker clock, the handler has not returned within the grace period.',
     revived:
-      'Its slot is freed, and it is reported until it returns; at `maxUnresponsive` such handlers the worker drains and its process is replaced.',
+      'Its slot is freed, and it is reported until it returns; once there are `maxUnresponsive` of them, the worker drains and its process is replaced.',
     bound: 'timeoutGraceMs',
     duty: null,
     test: 'a worker whose handlers ignore a cancel claims again after the grace, and shows them until they return',
@@ -122,7 +122,7 @@ export const orphans = {
   'fan-out-unsealed': {
     comesAbout: 'The producer of a fan-out dies partway through.',
     found: 'Its job is running under a dead session.',
-    revived: 'The job is revived like any other; the second run adds only the missing items, and seals once.',
+    revived: 'The job is revived like any other; the second run adds only the missing items.',
     bound: 'rung 1, 2 or 3',
     duty: 'reviveAbandoned',
     test: 'a producer that died partway through adds no item twice and seals once',
@@ -166,7 +166,7 @@ export const orphans = {
     revived:
       'Slow items are cancelled. If workers died, their items are revived first, and the expiry is extended by the same time.',
     bound:
-      'its expiry + sweepMs; if one of its workers sends no heartbeat after the expiry, once the ladder has decided',
+      'its expiry + sweepMs; if one of its workers sends no heartbeat after the expiry, as soon as the ladder has decided whether that worker is dead',
     duty: 'expireBarriers',
     test: 'a fan-out past its expiry is stopped',
   },
@@ -179,7 +179,7 @@ export const orphans = {
     test: 'a stop that was interrupted is finished',
   },
   'fan-out-abandoned': {
-    comesAbout: 'A job ends (failed, quarantined) while items of its unsealed fan-out are still live.',
+    comesAbout: 'A job ends (failed, quarantined) while it is still adding items, and some of them are live.',
     found: 'An open barrier whose job is not live.',
     revived: 'Its items are cancelled, and the barrier is closed.',
     bound: 'sweepMs',

@@ -35,7 +35,7 @@ export interface Reaper extends Service {
   quiet(): { sweeps: number; leads: number }
 }
 
-/** Duties that run beside the sweep, and their observer. */
+/** Duties that run alongside the sweep, and their observer. */
 export interface Outside {
   readonly duties: readonly Duty[]
   readonly observer: ReaperObserver
@@ -62,7 +62,7 @@ class DutyReaper implements Reaper {
   readonly #options: ReaperOptions
   readonly #leader: Leader
   readonly #sweeper: Loop
-  /** One loop for each duty beside the sweep. */
+  /** One loop for each duty that runs alongside the sweep. */
   readonly #besides: Loop[]
   /** Notes a sign of life of the sweep loop with each statement. */
   readonly #store: Runner

@@ -139,7 +139,7 @@ const fencesOf = (p: Orphans): HeldFence[] =>
     leaseSize: size,
   }))
 
-/** Takes orphans out of their leases. Those that another leader has moved meanwhile, or that are no longer orphans, are left alone. */
+/** Takes orphans out of their leases. Those that another leader has moved in the meantime, or that are no longer orphans, are left alone. */
 export const taking = (p: Orphans, which: Sql) =>
   takingOutOnly(
     fencesOf(p),

@@ -8,7 +8,7 @@ export const webhookOrphans = {
     found: 'Its lease on the cursor of the group `webhooks` runs out; other processes check every readerBeatMs.',
     revived:
       'The next process continues from the cursor, which advances in the same statement that plans: no event is planned twice or skipped.',
-    bound: 'readerLeaseMs + readerBeatMs, if any process works, reaps or delivers',
+    bound: 'readerLeaseMs + readerBeatMs, if any process runs a worker, a reaper or `hf.deliver()`',
     duty: null,
     test: 'a planner that was killed with -9 is replaced, and every event is planned once',
   },

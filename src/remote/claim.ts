@@ -162,7 +162,7 @@ export class RemoteClaimer {
       else await runner.run(endDrain, { sessionId })
       return rows
     }, bounds)
-    // a session that somebody else keeps locked gets no suspects for now
+    // a session that another transaction keeps locked gets no suspects for now
     return claimed.catch((error) => (isLocked(error) ? [] : Promise.reject(error)))
   }
 

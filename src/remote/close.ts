@@ -20,7 +20,7 @@ export async function closeRemote(parts: ClosingParts, id: number, scope: Remote
   await parts.claims.endOf((sessionId) => sessionId === id)
   await giveBackAll(parts, id)
   await parts.store.contend(closeSession, { id })
-  // another server may have claimed in its name meanwhile
+  // another server may have claimed in its name in the meantime
   await giveBackAll(parts, id)
 }
 

@@ -83,7 +83,7 @@ export interface Remote {
   progress(id: number, reports: readonly RemoteReport[], scope?: RemoteScope): Promise<('written' | 'lease_lost')[]>
   /** Writes how attempts ended. An outcome may be sent again if its answer was lost. */
   settle(id: number, outcomes: readonly RemoteOutcome[], scope?: RemoteScope): Promise<Settled[]>
-  /** Gives attempts back; that costs them no retry. */
+  /** Gives attempts back without using up a retry. */
   release(id: number, fences: readonly Fence[], scope?: RemoteScope): Promise<Settled[]>
   /** Gives back everything that the session still holds, and ends it. */
   close(id: number, scope?: RemoteScope): Promise<void>

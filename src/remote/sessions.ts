@@ -3,7 +3,7 @@ import type { Store } from '../postgres/store.ts'
 import { findRemote, type RemoteRow } from './remote.sql.ts'
 import type { RemoteScope } from './remote.ts'
 
-/** Finds the session of a remote worker. Throws session_not_found, also if it belongs to another owner. */
+/** Finds the session of a remote worker. Throws session_not_found, even if it belongs to another owner. */
 export async function findSession(store: Store, id: number, { owner }: RemoteScope = {}): Promise<RemoteRow> {
   const [row] = Number.isSafeInteger(id) && id > 0 ? await store.run(findRemote, { id }) : []
   if (row && (owner === undefined || owner === null || row.owner === owner)) return row

@@ -62,7 +62,7 @@ export function wholeOf(name: string, value: unknown, { min, max }: { min: numbe
 /** Validates a short text in a request. */
 export function textOf(name: string, value: unknown, most: number): string {
   if (typeof value !== 'string') return refuse(`${name} must be a string`)
-  if (value.length > most) return refuse(`${name} has ${value.length} characters; at most ${most} are kept`)
+  if (value.length > most) return refuse(`${name} has ${value.length} characters; at most ${most} are allowed`)
   return clean(value)
 }
 

@@ -3,8 +3,8 @@ import { finalStates } from '../job/machine.ts'
 import { raw, sql, stateList, statement } from '../postgres/sql.ts'
 
 /**
- * Makes the database itself refuse what the state machine does not allow, also in writes by hand. That a job is in one place only is ensured
- * by the keys of each table and by the statements of src/transitions/leases.sql.ts; the audit finds what a write by hand or a restore breaks.
+ * Makes the database itself refuse what the state machine does not allow, even in manual writes. That a job is in one place only is ensured
+ * by the keys of each table and by the statements of src/transitions/leases.sql.ts; the audit finds what a manual write or a restore breaks.
  */
 export const guards = [
   statement<never>()(

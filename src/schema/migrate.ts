@@ -57,7 +57,7 @@ async function readMigrations(): Promise<Migration[]> {
 /**
  * Brings the schema up to date and returns the names of what was applied: migrations, or, if none was missing, the definitions that have
  * changed. Many processes may call it at once: an advisory lock lets one through at a time, and each migration commits together with the row
- * that says so.
+ * that records it.
  */
 export async function migrate(url: string, { waitMs = longestWaitMs } = {}): Promise<string[]> {
   let client: pg.Client | undefined

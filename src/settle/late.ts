@@ -195,5 +195,5 @@ function waiting(all: Kept[]): Error {
 
 /** Not a passing error: the outcome must not be retried. */
 function tooSlow(error: unknown): Error {
-  return new Error(`the database took longer over it than a statement may take: ${asError(error).message}`)
+  return new Error(`the statement exceeded its timeout: ${asError(error).message}`)
 }

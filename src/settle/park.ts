@@ -21,7 +21,7 @@ export function failureOf(stageName: string, isOptional: boolean, error: unknown
 
 /** What to write if even that is refused: the job is parked with its original outcome. */
 export function parkedOf(outcome: Outcome, error: unknown): Outcome {
-  const message = `Postgres refuses every ending of this job: ${messageOf(error)}`
+  const message = `Postgres refuses every outcome of this job: ${messageOf(error)}`
   return { move: 'retry', error: { code: 'output_invalid', message }, delayMs: 0, parked: outcome }
 }
 

@@ -2,11 +2,11 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Queryable } from '../postgres/store.ts'
 import { inTransaction, refused } from '../postgres/transaction.ts'
 
-/** The part of a Drizzle transaction that is needed. Those of the node-postgres driver have it. */
+/** The part of a Drizzle transaction that Holdfast needs. Transactions of the node-postgres driver have it. */
 export interface DrizzleTransaction {
   /** Runs one statement. */
   execute(query: SQL): PromiseLike<unknown>
-  /** Tells a transaction from a database, which has no such method. */
+  /** Distinguishes a transaction from a database object, which has no such method. */
   rollback(): never
 }
 
@@ -14,7 +14,7 @@ export interface DrizzleTransaction {
 export function fromDrizzle(tx: DrizzleTransaction): Queryable {
   // the types ensure this, but not in JavaScript
   if (typeof tx?.rollback !== 'function')
-    throw refused('is a Drizzle database outside of a transaction; use the tx of db.transaction(…)')
+    throw refused('is a Drizzle database outside a transaction; use the tx from db.transaction(…)')
   return inTransaction({
     async query(text, values) {
       // Drizzle numbers parameters itself, in order of appearance; our text uses each only once

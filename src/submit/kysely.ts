@@ -6,7 +6,7 @@ import { inTransaction, refused } from '../postgres/transaction.ts'
 export function fromKysely<Database>(trx: Transaction<Database>): Queryable {
   // the types ensure this, but not in JavaScript
   if (!trx?.isTransaction)
-    throw refused('is a Kysely outside of a transaction; use the trx of db.transaction().execute(…)')
+    throw refused('is a Kysely instance outside a transaction; use the trx from db.transaction().execute(…)')
   return inTransaction({
     async query(text, values) {
       const { rows } = await trx.executeQuery(CompiledQuery.raw(text, values))

@@ -20,7 +20,7 @@ export interface SubmitOptions {
   tenant?: string
   /** The earliest time to run the job. */
   runAt?: Date
-  /** How many milliseconds from now the job may run at the earliest, by the database's clock. */
+  /** Do not run the job before this many milliseconds have passed, by the database's clock. */
   delayMs?: number
   /** 1 (first) to 4 (last). Default: the kind's priority. */
   priority?: number
@@ -36,7 +36,7 @@ export interface SubmitOptions {
 export interface JobWebhook {
   /** Where to send: an https URL, or any URL of a host in the `webhookAllow` setting. */
   url: string
-  /** The signing secret, `whsec_…`, with which the receiver verifies. */
+  /** The signing secret, `whsec_…`, that the receiver uses to verify deliveries. */
   secret: string
   /** Which events to send. Default: those that end a job. */
   types?: string | readonly string[]

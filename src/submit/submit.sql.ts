@@ -53,7 +53,7 @@ function rowsOf(jobs: PreparedJob[]): Sql {
 
 /**
  * Inserts jobs with their inputs and their `submitted` events. A job whose key is taken is missing from the answer:
- * somebody else submitted it first. Keys are inserted in order, so that two batches with the same keys can't deadlock.
+ * another caller submitted it first. Keys are inserted in order, so that two batches with the same keys can't deadlock.
  * Wakes a worker only if one asked for it, because every NOTIFY takes a lock that all commits share.
  */
 export const submitJobs = statement<{ count: number; ids: string | null }>()(

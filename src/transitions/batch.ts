@@ -18,7 +18,7 @@ import { atomically, type Runner, type Store } from '../postgres/store.ts'
 import { awaitRow, heldRows, type Need, removeTwins } from './held-rows.sql.ts'
 
 /**
- * The result of one item. `refused`: the database rejects it, also on its own. `held`: what it needs is locked, or it takes too long, or
+ * The result of one item. `refused`: the database rejects it, even on its own. `held`: what it needs is locked, or it takes too long, or
  * there was no time to find out; try later. `isAlone`: no other item can be the cause. `row`: the locked row, if it was found.
  */
 export type Told<Answer> =
@@ -65,7 +65,7 @@ interface Entry<Item, Answer> {
 interface Part<Item, Answer> {
   entries: readonly Entry<Item, Answer>[]
   isCareful: boolean
-  /** Whether its rows were waited for: the writes of others keep them busy, but nobody keeps them locked. */
+  /** Whether its rows were waited for: the writes of others keep them busy, but none keeps them locked. */
   isAwaited?: boolean
   /** The error of the part that it was split from. */
   error?: unknown

@@ -24,7 +24,7 @@ const most = raw(String(mostAtOnce))
 export interface Cancelling {
   /**
    * Selects (id, root, stopped, lease_id, slot) of the live jobs to start with; all items below them follow, however deep. `root`: the job
-   * that somebody cancels, if that is the cause. `stopped`: the barrier that was stopped, if that is. lease_id and slot: where a worker
+   * that a caller cancels, if that is the cause. `stopped`: the barrier that was stopped, if that is. lease_id and slot: where a worker
    * holds it, if one does.
    */
   seed: Sql

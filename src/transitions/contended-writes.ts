@@ -1,5 +1,5 @@
 /**
- * Writes of unrelated callers that happen at the same time. The invariant: nobody waits for somebody else's row. An item whose row or key is
+ * Writes of unrelated callers that happen at the same time. The invariant: no caller waits for another caller's row. An item whose row or key is
  * locked by another transaction waits separately, and so does every later item that needs the same. One item per such row is tried, all on
  * one connection, with growing pauses, until the row is free or the item has waited long enough.
  */

@@ -1,11 +1,11 @@
 /**
- * What each source of truth says about a job, as one JSON object: the interface Facts in src/why/facts.ts. `why` reads it when somebody asks,
+ * What each source of truth says about a job, as one JSON object: the interface Facts in src/why/facts.ts. `why` reads it on request,
  * and a settle that ends badly keeps it as a snapshot, so both are built here. A snapshot omits what costs most and says least about the
  * past: ledgers, locks, other workers, groups, deliveries.
  */
 import { raw, type Sql, sql } from '../postgres/sql.ts'
 
-/** What is added to the facts for somebody who asks: further members of an object as `, 'name', value`, or a value. */
+/** What is added to the facts for `why`: further members of an object as `, 'name', value`, or a value. */
 export interface Asked {
   events: number
   kind: Sql

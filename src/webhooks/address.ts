@@ -151,7 +151,7 @@ function entryOf(entry: string): Range | string {
   const isName = /^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/.test(name)
   // URL parsers take a host that ends in a number for an address, so 10.0.0 or 0x7f.1 can only be a mistake
   if (bits !== undefined || !isName || /(^|\.)(\d+|0x[0-9a-f]*)$/.test(name))
-    throw malformed(entry, 'Give a CIDR such as 10.0.0.0/8, an IP address, or a host name without scheme and port')
+    throw malformed(entry, 'Use a CIDR such as 10.0.0.0/8, an IP address, or a host name without scheme and port')
   return name
 }
 
@@ -159,7 +159,7 @@ function rangeOf(entry: string, text: string, given: string | undefined): Range 
   const written = ipaddr.parse(text)
   const base = ipaddr.process(text)
   const bits = given === undefined ? widthOf(base) : Number(given) - (widthOf(written) - widthOf(base))
-  if (bits < 0 || bits > widthOf(base)) throw malformed(entry, `Give from 0 to ${widthOf(written)} bits`)
+  if (bits < 0 || bits > widthOf(base)) throw malformed(entry, `Use a prefix length from 0 to ${widthOf(written)}`)
   const kind = isIPv6(base) ? ipaddr.IPv6 : ipaddr.IPv4
   const first = kind.networkAddressFromCIDR(`${base}/${bits}`)
   if (first.toString() !== base.toString())

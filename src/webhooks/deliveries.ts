@@ -46,7 +46,7 @@ export interface DeliveryOptions extends TenantScope {
   job?: string
   /** Only deliveries in this state. */
   state?: DeliveryState
-  /** Only older deliveries than this one: the last id of the previous page. */
+  /** Only deliveries older than this one: the last id of the previous page. */
   before?: string
   /** Maximum number of deliveries, at most 1000. Default: 50. */
   limit?: number

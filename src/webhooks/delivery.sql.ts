@@ -30,7 +30,7 @@ const stateOf = (giveUpMs: number) => sql`case when mine.outcome = 'delivered' t
         else 'pending' end`
 
 /**
- * Whether an endpoint is disabled: the receiver is gone for good; or a delivery was given up that first failed while the endpoint was already
+ * Whether an endpoint is disabled: the receiver is permanently gone; or a delivery was given up that first failed while the endpoint was already
  * failing, without a success since; or deliveries were refused for so long that one that is retried would be given up.
  */
 const isHopeless = (giveUpMs: number) => sql`(coalesce(verdict.is_gone, false) or (not verdict.has_success and (
@@ -78,8 +78,8 @@ const judging = (giveUpMs: number) => sql`
     set failing_since = case when verdict.has_success then null when verdict.has_failure then coalesce(endpoint.failing_since, now())
         else endpoint.failing_since end,
       disabled_at = case when ${isHopeless(giveUpMs)} then now() end,
-      disabled_why = case when verdict.is_gone then 'The receiver answered 410: it is gone for good.'
-        when ${isHopeless(giveUpMs)} then format('Nothing could be delivered since %s, and a delivery was given up.',
+      disabled_why = case when verdict.is_gone then 'The receiver answered 410: it is permanently gone.'
+        when ${isHopeless(giveUpMs)} then format('No delivery has succeeded since %s, and one was given up.',
           to_char(coalesce(endpoint.failing_since, now()) at time zone 'utc', 'YYYY-MM-DD HH24:MI:SS "UTC"')) end
     from verdict
     where endpoint.id = verdict.endpoint_id and endpoint.disabled_at is null
@@ -112,7 +112,7 @@ export const writeTries = statement<{ id: string; state: string; off: SwitchedOf
   ),
   dropped as (
     update holdfast.delivery
-    set state = 'dead', ended_at = now(), error = 'The endpoint was switched off. ' || off.disabled_why
+    set state = 'dead', ended_at = now(), error = 'The endpoint was disabled. ' || off.disabled_why
     from off
     where delivery.id in (select id from waiting) and delivery.endpoint_id = off.id and delivery.state = 'pending'
   ),

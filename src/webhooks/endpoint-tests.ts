@@ -51,9 +51,13 @@ export class EndpointTests {
   #checkRoom(tenant: string): void {
     const { mostPerTenant: most, deliverer } = this.#parts
     if ((this.#running.get(tenant) ?? 0) >= most)
-      throw busy(`The tenant ${tenant} has ${most} webhook tests under way, which is all it may have at once`)
+      throw busy(
+        `The tenant ${tenant} already has ${most} webhook tests in progress, which is the limit (setting webhookTests)`,
+      )
     if (!deliverer.lanes.hasRoom(tenant))
-      throw busy(`The tenant ${tenant} has as many webhooks in flight here as it may have, and a test is one more`)
+      throw busy(
+        `The tenant ${tenant} has reached its limit of webhooks in flight in this process, and a test counts as one`,
+      )
   }
 
   #begin(tenant: string, endpoint: string): void {

@@ -157,7 +157,7 @@ export function actOf(id: string, { by, ...scope }: TenantScope & Actor = {}): E
 function tooMany(tenant: string, most: number): HoldfastError {
   return new HoldfastError(
     'too_many_endpoints',
-    `The tenant ${tenant} has ${most} webhook endpoints, which is all it may have (setting webhookEndpoints). Remove one first.`,
+    `The tenant ${tenant} has ${most} webhook endpoints, which is the limit (setting webhookEndpoints). Remove one first.`,
   )
 }
 

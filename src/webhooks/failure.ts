@@ -8,14 +8,14 @@ const isUnanswered = 'The host name could not be looked up: no name server answe
 
 const sentences: Record<string, string> = {
   ECONNREFUSED: 'The connection was refused.',
-  ECONNRESET: 'The connection was closed before an answer came.',
-  ECONNABORTED: 'The connection was closed before an answer came.',
-  EPIPE: 'The connection was closed before an answer came.',
-  UND_ERR_SOCKET: 'The connection was closed before an answer came.',
-  ETIMEDOUT: 'No connection came about in time.',
-  UND_ERR_CONNECT_TIMEOUT: 'No connection came about in time.',
+  ECONNRESET: 'The connection was closed before a response arrived.',
+  ECONNABORTED: 'The connection was closed before a response arrived.',
+  EPIPE: 'The connection was closed before a response arrived.',
+  UND_ERR_SOCKET: 'The connection was closed before a response arrived.',
+  ETIMEDOUT: 'No connection could be made in time.',
+  UND_ERR_CONNECT_TIMEOUT: 'No connection could be made in time.',
   UND_ERR_HEADERS_TIMEOUT: 'The receiver did not respond in time.',
-  UND_ERR_HEADERS_OVERFLOW: 'The headers of the answer are too large.',
+  UND_ERR_HEADERS_OVERFLOW: 'The headers of the response are too large.',
   EHOSTUNREACH: 'The host cannot be reached from here.',
   ENETUNREACH: 'The network of the host cannot be reached from here.',
   EADDRNOTAVAIL: 'The network of the host cannot be reached from here.',
@@ -30,8 +30,8 @@ export function sentenceOf(error: unknown): string {
   if (known) return known
   const message = messageOf(error).replace(/\.$/, '')
   if (isCertificate(code)) return `The TLS certificate is not valid: ${message}.`
-  if (isTls(code)) return 'A TLS connection could not be made: the two sides do not understand each other.'
-  if (error instanceof Error && error.name === 'HTTPParserError') return 'The answer is not HTTP.'
+  if (isTls(code)) return 'The TLS handshake failed: the two sides could not agree on how to connect.'
+  if (error instanceof Error && error.name === 'HTTPParserError') return 'The response is not valid HTTP.'
   return `The request failed: ${message}.`
 }
 

@@ -15,7 +15,7 @@ export interface PlanParams extends CursorMove {
 }
 
 /** The error of a delivery that is dead before it was ever sent. */
-export const switchedOff = 'The endpoint is switched off.'
+export const switchedOff = 'The endpoint is disabled.'
 
 const timeOf = (column: string) => raw(`to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`)
 
@@ -62,7 +62,7 @@ const body = (p: PlanParams) =>
   sql`case when payload.trace is null then ${bodyWith(p, raw(''))} else ${bodyWith(p, sql`, 'traceparent', payload.trace`)} end`
 
 const omitted = (p: PlanParams) => sql`json_build_object('bytes', octet_length(kept.output::text),
-        'reason', format('The body of a webhook may have %s bytes (setting webhookMaxBytes).', ${p.maxBytes}::bigint),
+        'reason', format('The body of a webhook may have at most %s bytes (setting webhookMaxBytes).', ${p.maxBytes}::bigint),
         'link', coalesce(${p.publicUrl}::text || '/v1/jobs/' || one.job_id || '/result',
           format('Read the result with hf.get(''%s''), or with: holdfast show %s', one.job_id, one.job_id)))`
 

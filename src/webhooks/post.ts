@@ -81,7 +81,7 @@ async function send(agent: Agent, options: PosterOptions, post: Post, signal?: A
   const { policy, timeoutMs, maxResponseBytes = 65_536 } = options
   const over = new AbortController()
   const stop = () => over.abort(signal?.reason)
-  const timer = setTimeout(() => over.abort(new Error('The time is over.')), timeoutMs)
+  const timer = setTimeout(() => over.abort(new Error('The request timed out.')), timeoutMs)
   signal?.addEventListener('abort', stop, { once: true })
   try {
     const url = checkWebhookUrl(post.url, policy)

@@ -90,7 +90,7 @@ export function checkServers(servers: readonly string[]): readonly string[] {
   if (wrong === undefined) return servers
   throw new HoldfastError(
     'config_invalid',
-    `The setting webhookNameServers has a malformed entry, ${JSON.stringify(wrong.slice(0, 100))}. Give an IP address such as 10.0.0.53, or one with a port such as 10.0.0.53:5353 or [fd00::53]:5353.`,
+    `The setting webhookNameServers has a malformed entry, ${JSON.stringify(wrong.slice(0, 100))}. Use an IP address such as 10.0.0.53, or one with a port such as 10.0.0.53:5353 or [fd00::53]:5353.`,
   )
 }
 

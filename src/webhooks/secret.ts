@@ -22,7 +22,7 @@ export function checkSecret(text: unknown): string {
   if (typeof text !== 'string' || !text.startsWith(prefix))
     throw invalid(`A webhook secret must begin with ${prefix}, followed by base64`)
   const bytes = base64(text.slice(prefix.length))
-  if (!bytes) throw invalid(`What follows ${prefix} in a webhook secret must be base64, with its padding`)
+  if (!bytes) throw invalid(`The part of a webhook secret after ${prefix} must be base64 with padding`)
   if (bytes.length < minBytes || bytes.length > maxBytes)
     throw invalid(`A webhook secret must have ${minBytes} to ${maxBytes} bytes, but this one has ${bytes.length}`)
   return text
@@ -55,9 +55,8 @@ export function seal(secret: string, key: Buffer | null): string {
 export function unseal(sealed: string, key: Buffer | null): string {
   if (sealed.startsWith(plainPrefix)) return sealed.slice(plainPrefix.length)
   const bytes = sealed.startsWith(sealedPrefix) ? base64(sealed.slice(sealedPrefix.length)) : undefined
-  if (!bytes || bytes.length < nonceBytes + tagBytes)
-    throw wrongKey('The stored secret has a form that this program does not know')
-  if (!key) throw wrongKey(`A webhook secret is sealed, and this process has no secret key. ${wanted}`)
+  if (!bytes || bytes.length < nonceBytes + tagBytes) throw wrongKey('The stored secret has an unknown format')
+  if (!key) throw wrongKey(`A webhook secret is encrypted, but this process has no secret key. ${wanted}`)
   try {
     const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes })
     decipher.setAuthTag(bytes.subarray(-tagBytes))

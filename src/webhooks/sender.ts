@@ -141,7 +141,7 @@ export class Sender implements Service {
     }
   }
 
-  /** Runs beside the claims, not before them: it walks every lane of every tenant. */
+  /** Runs alongside the claims, not before them: it walks every lane of every tenant. */
   #lookAtOldest(): void {
     if (this.#looking || performance.now() - this.#lookedMs < lookEveryMs) return
     const { store, observer } = this.#parts

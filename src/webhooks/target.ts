@@ -10,9 +10,9 @@ const maxLength = 2_000
 export function checkWebhookUrl(text: string, policy: AddressPolicy): URL {
   const url = parsed(text)
   if (!/^https?:$/.test(url.protocol))
-    throw invalid(`A webhook URL must begin with https://, and this one begins with ${url.protocol.slice(0, 40)}`)
+    throw invalid(`A webhook URL must begin with https://, but this one begins with ${url.protocol.slice(0, 40)}`)
   if (url.username || url.password)
-    throw invalid('A webhook URL may not hold a user or a password; send an authorization header instead')
+    throw invalid('A webhook URL must not contain a user or a password; send an authorization header instead')
   const verdict = policy.checkHost(url.hostname)
   if (verdict.kind === 'refused')
     throw refused(
@@ -24,11 +24,12 @@ export function checkWebhookUrl(text: string, policy: AddressPolicy): URL {
 }
 
 function parsed(text: unknown): URL {
-  if (typeof text !== 'string') throw invalid('A webhook URL must be a text')
+  if (typeof text !== 'string') throw invalid('A webhook URL must be a string')
   if (text.length > maxLength)
-    throw invalid(`A webhook URL may have ${maxLength} characters, and this one has ${text.length}`)
+    throw invalid(`A webhook URL may have at most ${maxLength} characters, but this one has ${text.length}`)
   // the parser silently drops them, and the URL would not be the one that people see
-  if (/[\s\p{Cc}]/u.test(text)) throw invalid('A webhook URL may not hold spaces, line breaks or control characters')
+  if (/[\s\p{Cc}]/u.test(text))
+    throw invalid('A webhook URL must not contain spaces, line breaks or control characters')
   if (!URL.canParse(text)) throw invalid('That is not a complete URL such as https://example.com/hooks')
   return new URL(text)
 }

@@ -104,13 +104,13 @@ export const continuationRules: readonly Rule<ContinuationCase>[] = [
   {
     code: 'owner-unknown',
     states,
-    meaning: 'The barrier has expired, and its owner is not configured in any process that works or reaps.',
+    meaning: 'The barrier has expired, and its owner is not configured in any process that runs a worker or reaper.',
     orphans: ['owner-unknown'],
     when: (c) => isOverdue(c) && c.barrier.asks === 0 && isLed(c) && (sinceMs(c, c.barrier.expiresAt) ?? 0) > askedMs,
     sentence: (c) =>
-      `not submitted: ${formatOverdue(c)}; its owner \`${c.barrier.owner}\` was never asked, so it is not configured in any process that works or reaps`,
+      `not submitted: ${formatOverdue(c)}; its owner \`${c.barrier.owner}\` was never asked, so it is not configured in any process that runs a worker or reaper`,
     next: () => ({
-      what: 'The owner is asked as soon as a process with this owner works or reaps: connect({ owners }), or --owners-module',
+      what: 'The owner is asked as soon as a process with this owner runs a worker or reaper: connect({ owners }), or --owners-module',
       byAt: null,
     }),
     repair: null,

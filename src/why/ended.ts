@@ -56,7 +56,10 @@ function readAgain(c: JobCase): Next {
 }
 
 function sentAgain(c: JobCase): Next {
-  return { what: 'Any process that works, reaps or delivers sends it', byAt: later(c, c.config.pollMs + 500) }
+  return {
+    what: 'Any process that runs a worker, a reaper or `hf.deliver()` sends it',
+    byAt: later(c, c.config.pollMs + 500),
+  }
 }
 
 /** First what is still wrong after a job has ended, then how it ended. */
@@ -134,7 +137,10 @@ export const endedRules: readonly Rule<JobCase>[] = [
     orphans: ['delivery-not-planned'],
     when: (c) => isUnread(c) && behind(c)?.name === 'webhooks',
     sentence: (c) => `${formatEnd(c)}; but its webhooks are not planned: ${formatReader(c)}`,
-    next: (c) => ({ ...readAgain(c), what: 'The next process that works, reaps or delivers plans them' }),
+    next: (c) => ({
+      ...readAgain(c),
+      what: 'The next process that runs a worker, a reaper or `hf.deliver()` plans them',
+    }),
     repair: null,
   },
   {
@@ -258,7 +264,7 @@ function formatReader(c: JobCase): string {
 
 function formatPending(c: JobCase, { pending, oldestPending }: DeliveryFacts): string {
   const nextAt = oldestPending?.nextAt as string
-  const when = isPast(c, nextAt) ? `it fell due ${ago(c, nextAt)}` : `next attempt in ${until(c, nextAt)}`
+  const when = isPast(c, nextAt) ? `it became due ${ago(c, nextAt)}` : `next attempt in ${until(c, nextAt)}`
   const why = oldestPending?.error ? `, after: ${oldestPending.error}` : ''
   return `${plural(pending, 'webhook')} pending (${when}${why})`
 }

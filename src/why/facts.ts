@@ -42,7 +42,7 @@ export interface SessionFacts {
   endedBy: string | null
   /** The signal or exit code of its process, if a supervisor saw it. */
   exit?: string
-  /** Whether the session took its lock since the server was started. */
+  /** Whether the session acquired its lock after the server started. */
   canTellLock: boolean
   /** Null in a snapshot. */
   isLocked: boolean | null
@@ -145,7 +145,7 @@ export interface ItemFacts {
   parentState: State | null
 }
 
-/** The barrier whose continuation it is. */
+/** The barrier that it is the continuation of. */
 export interface OwnedFacts {
   id: string
   tenant: string | null

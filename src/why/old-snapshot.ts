@@ -1,7 +1,7 @@
 import { formatDuration } from '../errors/duration.ts'
 import type { Moment } from './facts.ts'
 
-/** An open snapshot: of a transaction, a prepared transaction, a replica that sends feedback, or a replication slot. */
+/** An open snapshot: of a transaction, a prepared transaction, a replica with hot standby feedback, or a replication slot. */
 export interface SnapshotFacts {
   what: 'transaction' | 'prepared' | 'replica' | 'slot'
   pid: number | null
@@ -17,7 +17,7 @@ export function formatSnapshot({ what, pid, name, application, since }: Snapshot
   const who = {
     transaction: `a transaction (${application ?? 'an unnamed client'}, pid ${pid})`,
     prepared: `the prepared transaction ${name}`,
-    replica: `a replica that gives feedback (${application ?? 'unnamed'}, pid ${pid})`,
+    replica: `a replica with hot_standby_feedback (${application ?? 'unnamed'}, pid ${pid})`,
     slot: `the replication slot ${name}`,
   }[what]
   return since === null ? who : `${who}, open for ${formatDuration(nowMs - Date.parse(since))}`

@@ -209,7 +209,7 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     orphans: [],
     when: () => true,
     sentence: (c) =>
-      `waiting: it fell due ${ago(c, c.job.runAt)}, and ${plural(c.facts.workers?.living ?? 0, 'live worker')} may claim it`,
+      `waiting: it became due ${ago(c, c.job.runAt)}, and ${plural(c.facts.workers?.living ?? 0, 'live worker')} may claim it`,
     next: claimed,
     repair: null,
   },
@@ -230,8 +230,8 @@ function formatUnresponsive(workers: WorkerFacts | null): string {
 function dueLater({ job, facts, config }: JobCase): Next {
   const dueAtMs = Date.parse(job.runAt as string)
   const byAt = new Date(dueAtMs + config.pollMs + slackMs)
-  if (facts.workers?.living === 0) return { what: 'It falls due, but no running worker handles its kind', byAt: null }
-  return { what: 'It falls due, and a worker claims it', byAt }
+  if (facts.workers?.living === 0) return { what: 'It becomes due, but no running worker handles its kind', byAt: null }
+  return { what: 'It becomes due, and a worker claims it', byAt }
 }
 
 function lastError({ facts }: JobCase): string {

@@ -51,7 +51,7 @@ export function verdictOf(facts: Facts, config: Config): Verdict {
       { facts, job, config },
     )
   if (continues) return judge(continuationRules, { facts, barrier: continues, config })
-  throw new Error('No source knows this job.')
+  throw new Error('No source has a record of this job.')
 }
 
 function judge<Case extends JobCase | ContinuationCase>(candidates: readonly Rule<Case>[], given: Case): Verdict {

@@ -115,7 +115,7 @@ export class AttemptRunner {
       this.#giveUpOn(attempt, nowMs)
   }
 
-  /** Frees the slot of a handler that ignores its signal, whatever the reason of the abort: it may never return. */
+  /** Frees the slot of a handler that ignores its signal, whatever the reason for the abort: it may never return. */
   #giveUpOn(attempt: Attempt, nowMs: number): void {
     const isTimeout = attempt.abortedBy === 'timeout'
     this.#end(attempt, isTimeout ? failure(attempt, timeoutError(attempt)) : { move: 'release' })

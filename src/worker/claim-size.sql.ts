@@ -3,7 +3,7 @@ import { raw, type Sql, sql } from '../postgres/sql.ts'
 /** Whether the row in `ready` holds all that a worker needs to know of the job. */
 export const isLight = raw('input is not null and (stage = 0 or is_part)')
 
-/** The size of what a claim returns with the row `picked` of `ready`. Sizes are stored beside large values, which are not read. */
+/** The size of what a claim returns with the row `picked` of `ready`. Sizes are stored next to large values, which are not read. */
 const pickedBytes = raw(`case when picked.is_light then 0::float8 else
               coalesce((select payload.bytes from holdfast.job_payload as payload where payload.job_id = picked.job_id), 0)::float8
               + coalesce((

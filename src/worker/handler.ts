@@ -107,7 +107,7 @@ async function fitted(schema: Schema, value: unknown, kind: string): Promise<Rea
   try {
     const checked = await schema['~standard'].validate(value)
     if (!checked.issues) return { value: checked.value }
-    return invalid(`The stored input does not fit kind ${kind}: ${checked.issues[0]?.message}.`)
+    return invalid(`The stored input does not match the schema of kind ${kind}: ${checked.issues[0]?.message}.`)
   } catch (thrown) {
     return unreadable(kind, thrown)
   }

@@ -102,7 +102,7 @@ function cancelling(client: pg.Client): Runner {
   return { run: (statement, params) => answered(client, runner.run(statement, params), bounds) }
 }
 
-/** The server answers, but somebody has locked our row. Once our lease has certainly expired, we open a new session. */
+/** The server answers, but another transaction has locked our row. Once our lease has certainly expired, we open a new session. */
 function heldUp(error: unknown, isLocked: boolean): boolean {
   if (!isHeldUp(error)) throw error
   tell(errorMessageOf(error))

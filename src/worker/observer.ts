@@ -17,7 +17,7 @@ export interface WorkerObserver {
   gaveBack(count: number, blockedMs: number): void
   /** Too many handlers ignore their signal. The owner of this worker has to stop it, and have its process replaced. */
   wornOut(error: HoldfastError): void
-  /** This worker can't continue. Its owner has to stop it and what runs beside it. */
+  /** This worker can't continue. Its owner has to stop it and what runs next to it. */
   failed(error: HoldfastError): void
   /** A handler ignored its signal for the whole grace period. `count`: how many do now. */
   unresponsive(attempt: Attempt, count: number): void

@@ -78,7 +78,10 @@ export class Reports implements Reporter, Service {
     const isLast = count === mostLinesPerAttempt
     this.#lines.push({
       fence: attempt.fence,
-      data: encodeLine(isLast ? 'No more lines of this attempt are kept.' : message, isLast ? undefined : data),
+      data: encodeLine(
+        isLast ? 'This attempt has reached its limit of log lines; further lines are dropped.' : message,
+        isLast ? undefined : data,
+      ),
     })
   }
 
@@ -155,7 +158,7 @@ export class Reports implements Reporter, Service {
     return held
   }
 
-  /** Reports each refusal once, even if the handler goes on reporting. */
+  /** Reports each refusal once, even if the handler keeps reporting. */
   #reportRefused(fences: HeldFence[], write: string): void {
     const refused = fences.filter((fence) => this.#isFirstRefusal(`${keyOf(fence)} ${write}`))
     if (refused.length > 0) this.#options.onRefused(refused, write)
@@ -180,9 +183,9 @@ function isUnwritten(told: Told<boolean>): boolean {
 /** What is wrong with a progress report; undefined if nothing is. */
 export function progressProblem(done: unknown, total: unknown): string | undefined {
   if (typeof done !== 'number' || !Number.isFinite(done) || done < 0)
-    return `progress(done): done must be a number from 0, not ${String(done)}.`
+    return `progress(done): done must be a non-negative number, not ${String(done)}.`
   if (total !== undefined && (typeof total !== 'number' || !Number.isFinite(total) || total < 0))
-    return `progress(done, total): total must be a number from 0, not ${String(total)}.`
+    return `progress(done, total): total must be a non-negative number, not ${String(total)}.`
   return undefined
 }
 
@@ -194,6 +197,6 @@ export function encodeLine(message: string, data: Record<string, unknown> | unde
   if ('json' in encoded && encoded.json.length < 100_000) return encoded.json
   return JSON.stringify({
     message: text,
-    dropped: 'problem' in encoded ? `${encoded.path} ${encoded.problem}` : 'data over 100,000 characters',
+    dropped: 'problem' in encoded ? `${encoded.path} ${encoded.problem}` : 'data is larger than 100,000 characters',
   })
 }

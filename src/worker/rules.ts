@@ -23,7 +23,7 @@ export function encodeOutput(config: Config, { stageName }: Rules, output: unkno
   if (output === undefined || output === null) return { output: null }
   const encoded = encodeStorable(output, 'output')
   if ('problem' in encoded) {
-    const message = `What stage ${stageName} returned cannot be stored: ${encoded.path} ${encoded.problem}.`
+    const message = `The return value of stage ${stageName} cannot be stored: ${encoded.path} ${encoded.problem}.`
     return { error: { code: 'output_invalid', message } }
   }
   const bytes = Buffer.byteLength(encoded.json)

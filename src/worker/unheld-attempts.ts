@@ -1,5 +1,5 @@
 /**
- * Attempts that the database holds in this session's name without this worker knowing. They come about in two ways: the
+ * Attempts that the database holds in this session's name without this worker knowing. They arise in two ways: the
  * answer to a claim was lost, perhaps of a claim that is carried out much later, when its connection comes back to
  * life; or a heartbeat thread died before it had released what it took from the main thread. Nobody would run them, so
  * this worker compares what it holds with the database after every doubtful claim and at every heartbeat, and releases

@@ -64,7 +64,7 @@ export class Unresponsive {
     if (this.#wereTooMany) return
     this.#wereTooMany = true
     const { most, onTooMany } = this.#options
-    const message = `${this.size} handlers ignored their signal and still run, and maxUnresponsive is ${most}. This worker drains and claims no more; its process should be replaced.`
+    const message = `${this.size} handlers ignored their abort signal and are still running (setting maxUnresponsive: ${most}). This worker drains and claims no more jobs. Replace its process.`
     onTooMany(new HoldfastError('handlers_unresponsive', message))
   }
 }

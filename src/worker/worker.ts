@@ -162,7 +162,7 @@ export class Worker implements Service {
     return this.#stopping
   }
 
-  /** Stops without letting handlers finish: for a worker that has lost its session for good. */
+  /** Stops without letting handlers finish: for a worker that has permanently lost its session. */
   halt(): Promise<void> {
     this.#stopping ??= this.#stop(0)
     return this.#stopping

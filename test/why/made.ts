@@ -228,7 +228,7 @@ export const orphansMade: Record<OrphanName, Made> = {
   'outcome-refused': {
     async make({ given, store }) {
       const running = await given.running()
-      const errors = ['{"code":"output_invalid","message":"Postgres refuses every ending of this job: planted"}']
+      const errors = ['{"code":"output_invalid","message":"Postgres refuses every outcome of this job: planted"}']
       const outcomes = ['{"move":"finish","stageName":"one","output":null}']
       await store.run(parkJobs, { fences: [running], errors, outcomes })
       return running.id
@@ -518,8 +518,8 @@ export const orphansMade: Record<OrphanName, Made> = {
       return id
     },
     code: 'owner-unknown',
-    says: /its owner `flows` was never asked, so it is not configured in any process that works or reaps/,
-    next: /as soon as a process with this owner works or reaps/,
+    says: /its owner `flows` was never asked, so it is not configured in any process that runs a worker or reaper/,
+    next: /as soon as a process with this owner runs a worker or reaper/,
   },
   'delivery-not-planned': {
     async make(on) {
@@ -617,7 +617,7 @@ export const othersMade: Made[] = [
     },
     code: 'scheduled',
     says: /^scheduled: it is due in \d+ s\.$/,
-    next: /falls due, and a worker claims it/,
+    next: /becomes due, and a worker claims it/,
   },
   {
     async make(on) {
@@ -704,7 +704,7 @@ export const othersMade: Made[] = [
       return id
     },
     code: 'due',
-    says: /^waiting: it fell due .* ago, and 1 live worker may claim it\.$/,
+    says: /^waiting: it became due .* ago, and 1 live worker may claim it\.$/,
     next: /next poll/,
   },
   {

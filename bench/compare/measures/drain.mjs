@@ -44,7 +44,7 @@ export async function drainOnce({ contender, client, server, prepareWorkers, sca
   const cpuWorker = await workers.cpuSeconds()
   await workers.kill()
   const done = jobs - left
-  if (done === 0) throw new Error(`nothing was done within ${scale.drainCapMs / 1000} s`)
+  if (done === 0) throw new Error(`no job finished within ${scale.drainCapMs / 1000} s`)
   const cpuServer = cpuAfter === null || cpuBefore === null ? null : cpuAfter - cpuBefore
   return { done, isComplete: left === 0, rate: done / seconds, cpuServer, cpuWorker }
 }

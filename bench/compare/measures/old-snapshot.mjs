@@ -11,9 +11,9 @@ export const oldSnapshot = {
   // Redis has no snapshots; and defaults that drain slowly would hide the cost of dead rows
   takesPart: ({ isOurs, isBest, redis }) => (isOurs || isBest) && !redis,
   figures: {
-    oldSnapshot: { title: 'tenth drain beside an old snapshot', unit: 'of the first', better: 'more' },
-    oldSnapshotDrain: { title: 'tenth drain beside an old snapshot', unit: 'jobs/s', better: 'more' },
-    oldSnapshotPickup: { title: 'pickup after those drains', unit: 'of the p50 before them', better: 'less' },
+    oldSnapshot: { title: 'tenth drain with an old snapshot open', unit: 'relative to the first', better: 'more' },
+    oldSnapshotDrain: { title: 'tenth drain with an old snapshot open', unit: 'jobs/s', better: 'more' },
+    oldSnapshotPickup: { title: 'pickup after those drains, p50', unit: 'relative to before them', better: 'less' },
   },
   async run(context) {
     await context.server.run(['begin isolation level repeatable read', 'select count(*) from pg_class'])

@@ -38,7 +38,7 @@ export function positionOf(cursorTokens: CursorTokens, caller: Caller, seq: numb
   return caller.tenant === null ? String(seq) : cursorTokens.seal(`event ${digits(seq)}`)
 }
 
-/** A position between events, to continue from. It differs each time, or it would tell a tenant whether others did something meanwhile. */
+/** A position between events, to continue from. It differs each time, or it would tell a tenant whether others did something in the meantime. */
 export function positionBetween(cursorTokens: CursorTokens, caller: Caller, seq: number): Promise<string> | string {
   if (caller.tenant === null) return String(seq)
   return cursorTokens.seal(`event ${digits(seq)} ${randomBytes(6).toString('hex')}`)

@@ -19,7 +19,7 @@ export const outage: Scenario = {
     const ids = context.idsOf('tireless')
     await untilHeld(context, ids)
     await cutOff(context, workers(context), (sessions) => hasRunOut(context, sessions))
-    // if the machine stands still, the end of a session may not count as a crash: then there is none to take back
+    // if the machine stalls, the end of a session may not count as a crash: then there is none to take back
     for (let turns = 0; turns < 3 && !(await cutOneOff(context, ids)); turns++);
     await eventually(() => isBlameless(context, ids), {
       ms: waitMs,

@@ -23,6 +23,6 @@ export async function cancelStubborn(context: ScenarioContext): Promise<void> {
   const id = context.idOf('stubborn')
   await eventually(() => hasStarted(context, id), { ms: waitMs, what: 'the stubborn handler had started' })
   await context.move('cancel', id, ['cancelled'])
-  // it runs on for a while, and what it reports is refused; if its worker was killed, nothing comes
+  // it keeps running for a while, and its reports are refused; if its worker was killed, there are none
   await context.untilSent('refusal.record', 1_000).catch(() => {})
 }

@@ -47,7 +47,7 @@ export const webhooks: Scenario = {
   },
 }
 
-/** Sends what was delivered or refused once more. */
+/** Sends again what was delivered or refused. */
 async function replay({ ask, bus }: ScenarioContext): Promise<void> {
   const delivered = await eventually(
     async () => {

@@ -9,7 +9,7 @@ const batch = 500
 
 /**
  * Ends dead sessions. Live ones can look dead in two cases, and it watches for both: someone sets the database clock, on which leases are
- * times; or someone locks the session table, so that nobody can renew a lease.
+ * times; or someone locks the session table, so that no session can renew its lease.
  */
 export function endSessions(): Duty {
   const clock = new DatabaseClock()

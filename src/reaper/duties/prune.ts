@@ -7,14 +7,14 @@ import { keepRulesOf, prune } from '../prune.ts'
 /** How much of each second may be spent on pruning. */
 const budgetMs = 100
 const everyMs = 1_000
-/** A larger difference means that the clock of the database or of this machine is wrong, and nobody can tell what is old. */
+/** A larger difference means that the clock of the database or of this machine is wrong, so it is unknown what is old. */
 const mostSkewMs = 3_600_000
 /** How long another transaction may keep this one from pruning before there is a complaint. A batch takes far less. */
 const patienceMs = 5_000
 /** How often the same complaint is repeated, and how far behind readers may be before there is one. */
 const remindMs = 60_000
 
-/** Removes finished jobs whose retention time is over. It runs beside the sweep, so that it never delays a recovery. */
+/** Removes finished jobs whose retention time is over. It runs alongside the sweep, so that it never delays a recovery. */
 export function pruning(config: Config): Duty {
   const rules = keepRulesOf(config)
   const isTimeFor = reminder()

@@ -23,6 +23,6 @@ export function reportStrangeOwners(store: Store, owners: readonly string[]): Du
 function ownerUnknown(owner: string): HoldfastError {
   return new HoldfastError(
     'owner_unknown',
-    `The owner ${JSON.stringify(owner)} is not configured in any process that works or reaps; add it to connect({ owners }), or to the module of \`--owners-module\`.`,
+    `The owner ${JSON.stringify(owner)} is not configured in any process that runs a worker or reaper; add it to connect({ owners }), or to the module of \`--owners-module\`.`,
   )
 }

@@ -53,7 +53,7 @@ function tenantMissing({ id }: OverdueRow): HoldfastError {
   )
 }
 
-/** Removes the barrier of an execution that has ended. Nothing is overwritten, and nobody waits for the barrier any more. */
+/** Removes the barrier of an execution that has ended. Nothing is overwritten, and nothing waits for the barrier any more. */
 async function cleanUp(store: Store, row: OverdueRow, word: 'final' | 'gone'): Promise<DutyReport> {
   const [removed] = await store.run(removeExpired, { ...row, word: word === 'final' ? 'ended' : 'gone' })
   if (!removed) return rearmed(row)
