@@ -3,6 +3,7 @@ import { barriers, expiry } from './scenarios/barriers.ts'
 import { crash, staggeredPoison } from './scenarios/crash.ts'
 import { drain } from './scenarios/drain.ts'
 import { fanOut, join } from './scenarios/fan-out.ts'
+import { locked } from './scenarios/locked.ts'
 import { migration } from './scenarios/migration.ts'
 import { outage } from './scenarios/outage.ts'
 import { readers } from './scenarios/readers.ts'
@@ -23,6 +24,7 @@ export const scenarios: readonly Scenario[] = [
   remote,
   upkeep,
   refused,
+  locked,
   readers,
   stop,
   unresponsive,
