@@ -88,7 +88,8 @@ export const orphans = {
   'finish-failed-worker-lives': {
     comesAbout: 'The settle fails (broken connection, server restart) while the worker stays alive.',
     found: 'The worker retries the settle until it gets an answer or loses the lease. The deadline is the fallback.',
-    revived: 'The worker writes the same outcome again; if the first commit succeeded and only its answer was lost, the event shows it.',
+    revived:
+      'The worker writes the same outcome again; if the first commit succeeded and only its answer was lost, the event shows it.',
     bound: 'reconnection; rung 4 at the latest',
     duty: 'reviveHung',
     test: 'a settle whose connection breaks is retried until it is answered',

@@ -6,7 +6,9 @@ export const loaded = {
   // rows are added with SQL, which Redis has not; and defaults that drain slowly would hide the cost of rows
   takesPart: ({ isOurs, isBest, redis }) => (isOurs || isBest) && !redis,
   needsEmptyDatabase: true,
-  figures: { loaded: { title: 'drain with finished and scheduled rows', unit: 'relative to an empty database', better: 'more' } },
+  figures: {
+    loaded: { title: 'drain with finished and scheduled rows', unit: 'relative to an empty database', better: 'more' },
+  },
   async prepare({ server, fill, scale }) {
     await server.run(fill('noop', { finished: scale.rows, scheduled: scale.rows }))
     await server.run(['vacuum analyze'])
