@@ -108,10 +108,9 @@ test('results that are too large to travel together come one after the other', {
   expect(ended.map(({ output }) => (output as number[]).length)).toEqual(handles.map(() => 50_000))
 })
 
-test('a result that cannot be read is refused to those who wait for it, and to nobody else', async ({
-  open,
-  query,
-}) => {
+test('a result that cannot be read is refused to those who wait for it, and to nobody else', {
+  timeout: 120_000,
+}, async ({ open, query }) => {
   const hf = await open({ jobs: [echo] })
   const handles = await hf.submitMany(
     echo,
@@ -130,12 +129,14 @@ test('a result that cannot be read is refused to those who wait for it, and to n
   expect(told.map(({ status }) => status)).toEqual(handles.map((handle) => (handle === bad ? 'rejected' : 'fulfilled')))
 })
 
-test('results travel together only as long as they are small when unpacked', async ({ open, store }) => {
+test('results travel together only as long as they are small when unpacked', {
+  timeout: 120_000,
+}, async ({ open, store }) => {
   const zeros = defineJob('zeros', { run: () => '0'.repeat(3_000_000) })
   const hf = await open({ jobs: [zeros] })
   const handles = await hf.submitMany(zeros, [{ input: null }, { input: null }, { input: null }])
   await hf.work()
-  await until(async () => (await hf.list({ kind: 'zeros', state: 'succeeded' })).length === 3, 'all have ended')
+  await until(async () => (await hf.list({ kind: 'zeros', state: 'succeeded' })).length === 3, 'all have ended', 50_000)
   const rows = await store.run(endingsOf, { ids: handles.map(({ id }) => id), unseen: [], mostBytes: 4_000_000 })
   expect(rows.filter(({ outputs }) => outputs === null)).toHaveLength(1)
 })
