@@ -238,7 +238,7 @@ describe('wrong use', () => {
     ['a parked event that is none', ['replay', 'x', '--parked', 'one'], 2, /--parked takes a whole number, not "one"/],
     ['a replay by no group', ['replay', 'none', '--parked'], 1, /^error group_not_found: There is no group "none"\./],
     ['to forget no group', ['forget', 'none', '--yes'], 1, /^error group_not_found: There is no group "none"\./],
-    ['to forget ours', ['forget', 'webhooks', '--yes'], 2, /^error group_invalid: The group webhooks is that of the/],
+    ['to forget ours', ['forget', 'webhooks', '--yes'], 2, /^error group_invalid: The group name webhooks is reserved/],
   ]
   test('what is wrong is refused with a sentence', async ({ url }) => {
     const answers = await callEach(

@@ -49,11 +49,11 @@ test('a statement that the server ends for its length is a timeout, and the sett
   pool,
 }) => {
   await query(`alter database ${database} set statement_timeout = '200ms'`)
-  const release = await holdTable(pool, 'queue')
+  const release = await holdTable(pool, 'api_key')
   onTestFinished(release)
   const hf = await connect({ url, logLevel: 'silent' })
   onTestFinished(() => hf.close())
-  await expect(hf.pauseQueue('default')).rejects.toMatchObject({
+  await expect(hf.keys.create({ name: 'any', scopes: ['read'] })).rejects.toMatchObject({
     code: 'database_timeout',
     message: expect.stringMatching(/statement_timeout of this server.*It had no effect/),
   })
@@ -65,9 +65,9 @@ test('a statement that is not answered in our own time is a timeout, and our set
 }) => {
   const hf = await connect({ url, logLevel: 'silent', jobs: [greet], statementTimeoutMs: 1_000 })
   onTestFinished(() => hf.close())
-  const release = await holdTable(pool, 'queue')
+  const release = await holdTable(pool, 'api_key')
   onTestFinished(release)
-  await expect(hf.pauseQueue('default')).rejects.toMatchObject({
+  await expect(hf.keys.create({ name: 'any', scopes: ['read'] })).rejects.toMatchObject({
     code: 'database_timeout',
     message: expect.stringMatching(/did not answer .*HOLDFAST_STATEMENT_TIMEOUT_MS/),
   })

@@ -654,12 +654,12 @@ const misbehaviours: Misbehaviour[] = [
   ['answers with the 404 of a proxy', /404/, (response) => json(response, 404, { error: 'no route', status: 'gone' })],
   [
     'says "final" with a 404',
-    /404, and yet/,
+    /404, but with the status/,
     (response) => json(response, 404, { execution: 'exec-run', status: 'final' }),
   ],
   [
     'says "final" with a 401',
-    /401, and yet/,
+    /401, but with the status/,
     (response) => json(response, 401, { execution: 'exec-run', status: 'final' }),
   ],
   [

@@ -209,7 +209,7 @@ test('a key outlives its job: a submit with it runs nothing, and its job says wh
   expect(again).toMatchObject({ id: first.id, isNew: false })
   const gone = {
     code: 'job_gone',
-    message: expect.stringMatching(/ended succeeded at \d{4}-.* was removed/),
+    message: expect.stringMatching(/ended as succeeded at \d{4}-.* was removed/),
     status: 410,
   }
   for (const ask of [

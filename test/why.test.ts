@@ -341,7 +341,7 @@ test('holdfast why says the verdict first, then where sources disagree, and repa
   expect(told.stdout).toMatch(/^session +\d+, on test, process \d+/m)
   expect(told.stdout).toMatch(/\$ holdfast why [0-9a-f]{8} --fix$/m)
   const dry = await call(['why', id, '--fix', '--dry-run'], { env })
-  expect(dry.stdout).toMatch(/^repair +Nothing was changed\. It would: End its session/)
+  expect(dry.stdout).toMatch(/^repair +Nothing was changed\. This repair would be applied: End its session/)
   expect(await hf.get(id)).toMatchObject({ state: 'running' })
   const fixed = await call(['why', id, '--fix', '--json'], { env })
   expect(JSON.parse(fixed.stdout)).toMatchObject({ repair: 'revive', isApplied: true, why: { state: 'queued' } })

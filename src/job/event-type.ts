@@ -6,6 +6,7 @@ const others = [
   'job.cleared',
   'job.log',
   'job.parked',
+  'job.postponed',
   'barrier.expired',
   'webhook.disabled',
   'queue.paused',

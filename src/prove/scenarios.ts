@@ -10,6 +10,7 @@ import { readers } from './scenarios/readers.ts'
 import { refused } from './scenarios/refused.ts'
 import { remote } from './scenarios/remote.ts'
 import { stop } from './scenarios/stop.ts'
+import { unclaimable } from './scenarios/unclaimable.ts'
 import { blocked, unresponsive } from './scenarios/unresponsive.ts'
 import { upkeep } from './scenarios/upkeep.ts'
 import { webhooks } from './scenarios/webhooks.ts'
@@ -25,6 +26,7 @@ export const scenarios: readonly Scenario[] = [
   upkeep,
   refused,
   locked,
+  unclaimable,
   readers,
   stop,
   unresponsive,

@@ -103,6 +103,16 @@ export const orphans = {
     duty: 'settleParked',
     test: 'a job whose every outcome is rejected is parked, does not run again, and ends when the database accepts its outcome',
   },
+  unclaimable: {
+    comesAbout:
+      "Something that belongs to a job can't be read, or a custom trigger rejects its claim, so every claim fails.",
+    found:
+      'When a claim fails for a reason that does not pass, the worker tries the due jobs one by one, and undoes it.',
+    revived: 'The job is postponed by a minute at a time, and reported; all other jobs are claimed.',
+    bound: 'at most 1 min after it can be claimed',
+    duty: null,
+    test: 'a job that cannot be claimed is postponed, and stops no other',
+  },
   'cancelled-still-executing': {
     comesAbout: 'A running job is cancelled, and the wake-up to its worker is lost.',
     found: 'With each heartbeat, every worker checks which attempts it still owns.',

@@ -6,6 +6,7 @@ import { type Lane, lanesOf, rotated } from '../worker/lanes.ts'
 import { wantWake } from '../worker/session.sql.ts'
 import { endDrain, takeDrain, waitingRemoteSuspect } from '../worker/suspect.sql.ts'
 import { suspectEveryMs, suspectPatienceMs } from '../worker/suspects.ts'
+import { mayBeUnclaimable, postponeUnclaimable } from '../worker/unclaimable.ts'
 import { jobOf, stageOf, stagesBefore } from './kinds.ts'
 import {
   claimForRemote,
@@ -135,7 +136,18 @@ export class RemoteClaimer {
       deadlinesMs: remote.deadlinesMs,
     }
     const suspects = this.#isTimeForSuspects(sessionId, isWoken) ? await this.#pollSuspect({ ...params, most: 1 }) : []
-    return suspects.length > 0 ? suspects : this.#parts.store.run(claimForRemote, { ...params, most })
+    return suspects.length > 0 ? suspects : this.#claimOthers({ ...params, most })
+  }
+
+  /** One job that can't be claimed must not keep all others from being claimed. */
+  async #claimOthers(params: Parameters<typeof claimForRemote.build>[0]): Promise<RemoteClaimedRow[]> {
+    const { store } = this.#parts
+    try {
+      return await store.run(claimForRemote, params)
+    } catch (error) {
+      if (!mayBeUnclaimable(error) || (await postponeUnclaimable(this.#parts, params)) === 0) throw error
+      return store.run(claimForRemote, params)
+    }
   }
 
   #isTimeForSuspects(sessionId: number, isWoken: boolean): boolean {

@@ -78,6 +78,17 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     repair: 'settle-parked',
   },
   {
+    code: 'unclaimable',
+    states,
+    meaning: 'Something that belongs to it makes every claim fail, so it is left alone for a minute at a time.',
+    orphans: ['unclaimable'],
+    when: (c) => !isPast(c, c.job.runAt) && c.facts.events.at(-1)?.type === 'job.postponed',
+    sentence: (c) =>
+      `postponed: it can't be claimed${lastError(c)}; it is tried again in ${until(c, c.job.runAt as string)}`,
+    next: dueLater,
+    repair: null,
+  },
+  {
     code: 'backing-off',
     states,
     meaning: 'An attempt failed; the job runs again after its backoff.',
@@ -235,10 +246,8 @@ function dueLater({ job, facts, config }: JobCase): Next {
 }
 
 function lastError({ facts }: JobCase): string {
-  const data = facts.events.findLast(({ type }) => type === 'job.retried' || type === 'job.parked')?.data as
-    | { error?: { message?: unknown } }
-    | null
-    | undefined
+  const data = facts.events.findLast(({ type }) => ['job.retried', 'job.parked', 'job.postponed'].includes(type))
+    ?.data as { error?: { message?: unknown } } | null | undefined
   const message = data?.error?.message
   return typeof message === 'string' ? ` (${message})` : ''
 }

@@ -4,7 +4,7 @@ import { type Store, tellingRunner } from '../postgres/store.ts'
 import { type Loop, loop, type Service } from '../service/service.ts'
 import { heldFenceOf } from './attempt.ts'
 import type { AttemptPool } from './attempt-pool.ts'
-import { claimJobs, claimSuspects, nextDue } from './claim.sql.ts'
+import { type Claim, claimJobs, claimSuspects, nextDue } from './claim.sql.ts'
 import { rowsOf, sizeOf } from './claim-batch.ts'
 import { Floors } from './floors.ts'
 import type { Taker } from './handover.ts'
@@ -13,6 +13,7 @@ import type { PrefetchSize } from './prefetch-size.ts'
 import { wantWake } from './session.sql.ts'
 import type { Session } from './session.ts'
 import { Suspects, suspectEveryMs } from './suspects.ts'
+import { mayBeUnclaimable, postponeUnclaimable } from './unclaimable.ts'
 import { UnheldAttempts } from './unheld-attempts.ts'
 
 /** What a claimer needs. */
@@ -135,9 +136,10 @@ export class Claimer implements Service {
       mostBytes: attemptPool.roomBytes(),
       deadlinesMs: this.#deadlinesMs,
     }
-    const batches = await this.#store.run(statement, params).finally(() => {
+    const claimed = this.#store.run(statement, params).finally(() => {
       isOurs = taker.endClaim()
     })
+    const batches = await claimed.catch((error) => this.#claimFailed(error, params))
     const rows = rowsOf(batches, sessionId)
     const nowMs = performance.now()
     // a claim that took many bytes may have left the next job because of its size
@@ -147,6 +149,12 @@ export class Claimer implements Service {
     else await this.#unheld.release(rows.map(heldFenceOf))
     this.#unheld.claimEnded()
     return { count: rows.length, isFilled }
+  }
+
+  /** One job that can't be claimed must not keep all others from being claimed. */
+  async #claimFailed(error: unknown, params: Claim): Promise<never> {
+    if (mayBeUnclaimable(error)) await postponeUnclaimable({ ...this.#options, store: this.#store }, params)
+    throw error
   }
 
   /** If a handler blocks this thread during the claim, the heartbeat thread releases what the claim takes. */

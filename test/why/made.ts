@@ -9,6 +9,7 @@ import type { RepairName } from '#holdfast/why/repair'
 import { heldFenceOf } from '#holdfast/worker/attempt'
 import type { ClaimedRow } from '#holdfast/worker/claim-batch'
 import { beat, openSession } from '#holdfast/worker/session.sql'
+import { postponeJobs } from '#holdfast/worker/unclaimable.sql'
 import { freshVitals, type Vitals } from '#holdfast/worker/vitals'
 import { claimItems, type FanOut, fail, finish, producing, waiting } from '../barrier/given.ts'
 import type { Fixtures } from '../fixtures.ts'
@@ -237,6 +238,17 @@ export const orphansMade: Record<OrphanName, Made> = {
     says: /^parked: attempt 1 has ended, but the database rejects its outcome \(.*planted\)/,
     next: /does not run again/,
     repair: 'settle-parked',
+  },
+  unclaimable: {
+    async make(on) {
+      const { id, queue } = await on.given.queued()
+      await serving(on, queue)
+      await on.store.run(postponeJobs, { ids: [id], errors: ['planted'], delayMs: 60_000 })
+      return id
+    },
+    code: 'unclaimable',
+    says: /^postponed: it can't be claimed \(planted\); it is tried again in \d+ s\.$/,
+    next: /becomes due, and a worker claims it/,
   },
   'cancelled-still-executing': {
     async make(on) {

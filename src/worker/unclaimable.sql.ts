@@ -1,0 +1,63 @@
+import { raw, sql, statement, target } from '../postgres/sql.ts'
+import { isSuspect } from '../transitions/suspect.sql.ts'
+import { type Claim, claimThose, tellingAll } from './claim.sql.ts'
+import type { Lane } from './lanes.ts'
+
+/** The due jobs of these lanes, by what `ready` alone says of them: whatever else belongs to a job may be unreadable. */
+export const dueIds = statement<{ id: string; is_suspect: boolean }>()(
+  'job.due_ids',
+  (p: { lanes: Lane[]; mostPerLane: number }) => sql`
+  select due.job_id as id, due.is_suspect
+  from unnest(
+    ${p.lanes.map((lane) => lane.queue)}::text[], ${p.lanes.map((lane) => lane.kind)}::text[], ${p.lanes.map((lane) => lane.priority)}::smallint[],
+    ${p.lanes.map((lane) => lane.stageCount)}::smallint[]
+  ) as lane (queue, kind, priority, stage_count)
+  cross join lateral (
+    select job.job_id, ${isSuspect} as is_suspect
+    from holdfast.ready as job
+    where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority and job.run_at <= now() and job.stage < lane.stage_count
+    order by job.run_at
+    limit ${p.mostPerLane}::int
+  ) as due`,
+)
+
+/** Claims only these jobs, as a trial: its caller rolls it back. */
+export const claimOnly = statement<{ count: number; bytes: number | null }>()(
+  'job.claim_only',
+  (p: Claim & { ids: readonly string[] }) =>
+    claimThose(
+      p,
+      sql`job.job_id = any(${p.ids}::uuid[])`,
+      // reads all that a worker would get
+      raw(`
+  select count(*)::int as count, sum(octet_length(coalesce(input, own_input)::text) + octet_length(outputs))::float8 as bytes
+  from told`),
+      tellingAll,
+    ),
+)
+
+/** Moves jobs that can't be claimed to a later time, and says why in the log of events. */
+export const postponeJobs = statement<{ id: string }>()(
+  'job.postpone',
+  (p: { ids: readonly string[]; errors: readonly string[]; delayMs: number }) => sql`
+  with bad as materialized (
+    select *
+    from unnest(${p.ids}::uuid[], ${p.errors}::text[]) as bad (id, error)
+  ),
+  later as (
+    update holdfast.ready
+    set run_at = now() + ${p.delayMs}::float8 * interval '1 ms'
+    from bad
+    where ready.ctid = any(array(select own.ctid from holdfast.ready as own where own.job_id = any(${p.ids}::uuid[]) for update skip locked))
+      and ready.job_id = bad.id
+    returning ready.job_id as id, ready.kind, ready.tenant, ready.attempt, ready.stage, bad.error
+  ),
+  announced as (
+    insert into holdfast.event_log (type, state, job_id, kind, tenant, attempt, stage, data)
+    select 'job.postponed', ${target('release')}, id, kind, tenant, attempt, stage,
+      json_build_object('error', json_build_object('message', error), 'runAt', now() + ${p.delayMs}::float8 * interval '1 ms')
+    from later
+  )
+  select id
+  from later`,
+)
