@@ -53,7 +53,7 @@ test('a statement that the server ends for its length is a timeout, and the sett
   onTestFinished(release)
   const hf = await connect({ url, logLevel: 'silent' })
   onTestFinished(() => hf.close())
-  await expect(hf.keys.create({ name: 'any', scopes: ['read'] })).rejects.toMatchObject({
+  await expect(hf.keys.create({ name: 'any', scopes: ['read'], tenant: 'acme' })).rejects.toMatchObject({
     code: 'database_timeout',
     message: expect.stringMatching(/statement_timeout of this server.*It had no effect/),
   })
@@ -67,7 +67,7 @@ test('a statement that is not answered in our own time is a timeout, and our set
   onTestFinished(() => hf.close())
   const release = await holdTable(pool, 'api_key')
   onTestFinished(release)
-  await expect(hf.keys.create({ name: 'any', scopes: ['read'] })).rejects.toMatchObject({
+  await expect(hf.keys.create({ name: 'any', scopes: ['read'], tenant: 'acme' })).rejects.toMatchObject({
     code: 'database_timeout',
     message: expect.stringMatching(/did not answer .*HOLDFAST_STATEMENT_TIMEOUT_MS/),
   })

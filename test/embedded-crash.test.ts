@@ -103,7 +103,7 @@ test('a server that is killed again and again is restarted only so often per min
   const embedded = stopLater(
     await startEmbedded({ dir: await newFolder(), durable: false, log: (line) => said.push(line) }),
   )
-  const isBack = () => said.filter((line) => line.includes('was restarted')).length
+  const isBack = () => said.filter((line) => line.includes('was restarted (process')).length
   for (let kills = 1; kills <= 5; kills += 1) {
     kill((await pidsOf(embedded.dir)).postgres)
     await eventually(() => isBack() === kills, `the server is back after kill ${kills}`)

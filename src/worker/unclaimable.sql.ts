@@ -48,7 +48,7 @@ export const postponeJobs = statement<{ id: string }>()(
     update holdfast.ready
     set run_at = now() + ${p.delayMs}::float8 * interval '1 ms'
     from bad
-    where ready.ctid = any(array(select own.ctid from holdfast.ready as own where own.job_id = any(${p.ids}::uuid[]) for update skip locked))
+    where ready.ctid = any(array(select own.ctid from holdfast.ready as own where own.job_id = any(${p.ids}::uuid[]) and own.run_at <= now() for update skip locked))
       and ready.job_id = bad.id
     returning ready.job_id as id, ready.kind, ready.tenant, ready.attempt, ready.stage, bad.error
   ),

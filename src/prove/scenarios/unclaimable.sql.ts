@@ -25,6 +25,6 @@ export const allowClaims = statement<never>()(
   do $$
   begin
     drop trigger if exists refuse_claim on holdfast.lease;
-    update holdfast.ready set run_at = now() where kind = 'staged';
+    update holdfast.ready set run_at = now() where kind = 'staged' and run_at > now();
   end $$`,
 )
