@@ -635,6 +635,11 @@ begin
     select p.name, p.to_at from holdfast.event_partition as p
     where p.dropped_at is null and p.to_at < now() - least(retention, cap) order by p.to_at
   loop
+    -- if it was dropped by hand, an error here would keep all later ones from being dropped
+    if to_regclass(format('holdfast.%I', part.name)) is null then
+      update holdfast.event_partition as p set dropped_at = now() where p.name = part.name;
+      continue;
+    end if;
     -- waits for transactions that still write into it, or their events could be dropped unread
     execute format('lock table holdfast.%I in share mode', part.name);
     execute format('select max(seq) from holdfast.%I', part.name) into top;

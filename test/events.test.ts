@@ -555,6 +555,20 @@ test('old partitions of the log are dropped whole, but never one that a group ha
   expect(await query(`select from holdfast.event`)).toHaveLength(0)
 })
 
+test('a partition that somebody dropped by hand does not keep later ones from being dropped', async ({
+  store,
+  query,
+}) => {
+  const [, drop] = logDuties({ retentionMs: 30 * day, capMs: 90 * day })
+  await query(aged(40))
+  const [byHand, ...later] = await query<{ name: string }>(`select name from holdfast.event_partition order by from_at`)
+  await query(`drop table holdfast.${byHand?.name}`)
+  const notes = (await drop?.run(store))?.notes ?? []
+  expect(notes.map(({ facts }) => facts.partition)).toEqual(later.map(({ name }) => name))
+  expect(later).not.toHaveLength(0)
+  expect(await query(`select from holdfast.event_partition where dropped_at is null`)).toHaveLength(0)
+})
+
 test('past the cap a partition is dropped whoever has not read it, loudly, and the group goes on behind it', async ({
   hf,
   store,

@@ -1,5 +1,5 @@
 import { defineJob } from 'holdfast'
-import { expect, test } from './fixtures.ts'
+import { expect, test, until } from './fixtures.ts'
 
 const nameOf = (url: string) => new URL(url).pathname.slice(1)
 
@@ -48,4 +48,44 @@ test.for([
   })
   await query(`alter database ${nameOf(url)} reset ${name}`)
   await open()
+})
+
+test('a transaction that the server ends for its length costs no job its outcome', async ({ query, open }) => {
+  // raised by hand, because only Postgres 17 and later have the setting
+  await query(`create function overtime() returns trigger language plpgsql as $$
+    begin raise exception using errcode = '25P04', message = 'terminating connection due to transaction timeout'; end $$`)
+  await query(`create trigger overtime before insert on holdfast.outcome for each row execute function overtime()`)
+  const lines: string[] = []
+  const log = { debug() {}, info() {}, warn: note, error: note }
+  function note(...line: unknown[]): void {
+    lines.push(JSON.stringify(line, (_, value) => (value instanceof Error ? value.message : value)))
+  }
+  const work = defineJob('work', { run: () => 'done' })
+  const hf = await open({ jobs: [work], log })
+  await hf.work()
+  const handle = await hf.submit(work, null)
+  await until(() => lines.some((line) => line.includes('transaction_timeout of this server')), 'the setting is named')
+  await query(`drop trigger overtime on holdfast.outcome`)
+  expect(await handle.result({ timeout: 30_000 })).toMatchObject({ state: 'succeeded', output: 'done' })
+  expect(await hf.get(handle.id)).toMatchObject({ attempt: 1, failures: 0 })
+})
+
+test('policies that hide rows from a user are refused at the start, with what to do', async ({ url, query, open }) => {
+  const role = `${nameOf(url)}_app`
+  await query(`create role ${role} login password 'app'`)
+  await query(`grant usage on schema holdfast to ${role}`)
+  await query(`grant all on all tables in schema holdfast to ${role}`)
+  await query(`alter table holdfast.ready enable row level security`)
+  const app = new URL(url)
+  app.username = role
+  app.password = 'app'
+  await expect(open({ url: app.href })).rejects.toMatchObject({
+    code: 'database_unsupported',
+    message: expect.stringContaining('alter table holdfast.ready disable row level security'),
+  })
+  await open()
+  await query(`alter table holdfast.ready disable row level security`)
+  await open({ url: app.href })
+  await query(`drop owned by ${role}`)
+  await query(`drop role ${role}`)
 })

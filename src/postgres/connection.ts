@@ -118,9 +118,14 @@ export function isLocked(error: unknown): boolean {
   return details(error).code === '55P03'
 }
 
+/** Whether the server ended the transaction for its length, together with its connection: the effect of `transaction_timeout`. */
+export function isOvertime(error: unknown): boolean {
+  return details(error).code === '25P04'
+}
+
 /** Whether the statement ran out of time, or did not get a lock that another transaction holds. */
 export function isHeldUp(error: unknown): boolean {
-  return isRetryable(error) || isLocked(error) || isCancelled(error)
+  return isRetryable(error) || isLocked(error) || isCancelled(error) || isOvertime(error)
 }
 
 /** Whether an insert violated this unique constraint. */

@@ -9,7 +9,7 @@
  */
 import { HoldfastError } from '../errors/errors.ts'
 import { pause } from '../service/service.ts'
-import { isCancelled, isLocked } from './connection.ts'
+import { isCancelled, isLocked, isOvertime } from './connection.ts'
 import type { Runner, Store } from './store.ts'
 
 /** How long a write tries again while a row that it needs is locked. */
@@ -92,7 +92,7 @@ export class ContendedWrites {
     try {
       return await attempt(false)
     } catch (error) {
-      if (!isCancelled(error) && !isLocked(error)) throw error
+      if (!isCancelled(error) && !isOvertime(error) && !isLocked(error)) throw error
       return this.#tryWarily(attempt)
     }
   }

@@ -43,6 +43,12 @@ const explanations: readonly Explanation[] = [
   },
   {
     code: 'database_timeout',
+    is: /^25P04$/,
+    says: ({ where }) =>
+      `The database at ${where} ended a transaction that took longer than the transaction_timeout of this server, database or role. It had no effect. Look in pg_stat_activity for what it waited for, or raise that setting.`,
+  },
+  {
+    code: 'database_timeout',
     is: /^55P03$/,
     says: ({ where, message }) =>
       `A statement on the database at ${where} timed out waiting for a lock (${message}). It had no effect. Look in pg_stat_activity and pg_locks for the transaction that holds the lock.`,

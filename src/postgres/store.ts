@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { HoldfastError } from '../errors/errors.ts'
 import { answered, type Bounded, isCancelPending } from './answer.ts'
 import { ClientPool } from './client-pool.ts'
-import { isConnectionError, isLostName, isRetryable, wasIdle } from './connection.ts'
+import { isConnectionError, isLostName, isOvertime, isRetryable, wasIdle } from './connection.ts'
 import { ContendedWrites, type Patience } from './contended.ts'
 import { describe } from './error-message.ts'
 import { makePool } from './pool-client.ts'
@@ -206,7 +206,7 @@ async function onClient<T>(clients: ClientPool, use: (client: pg.PoolClient) => 
   try {
     return await use(client)
   } catch (error) {
-    isUnfit = isConnectionError(error)
+    isUnfit = isConnectionError(error) || isOvertime(error)
     throw error
   } finally {
     clients.giveBack(client, isUnfit || isSpoilt(client))

@@ -78,15 +78,22 @@ export const recordDefinition = statement<never>()(
 /**
  * The server's version, as a number to compare and as a text to show, and the settings that we depend on. Lists of parameters contain nulls,
  * which without `array_nulls` would be read as texts; and with few `extra_float_digits` a time in milliseconds would be rounded to days.
+ * A table whose policies apply to this user seems empty to it: jobs would wait, and nothing would say why.
  */
 export const serverVersion = statement<{
   number: number
   text: string
   has_array_nulls: boolean
   float_digits: number
+  filtered: string[] | null
 }>()(
   'server.version',
   () => sql`
   select current_setting('server_version_num')::int as number, current_setting('server_version') as text,
-    current_setting('array_nulls')::boolean as has_array_nulls, current_setting('extra_float_digits')::int as float_digits`,
+    current_setting('array_nulls')::boolean as has_array_nulls, current_setting('extra_float_digits')::int as float_digits,
+    (
+      select array_agg(relname::text order by relname)
+      from pg_class
+      where relnamespace = to_regnamespace('holdfast') and relrowsecurity and row_security_active(oid)
+    ) as filtered`,
 )

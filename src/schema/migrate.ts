@@ -219,4 +219,9 @@ async function checkServer(runner: Runner): Promise<void> {
       'database_unsupported',
       `The database or its user sets array_nulls = ${server.has_array_nulls ? 'on' : 'off'} and extra_float_digits = ${server.float_digits}; Holdfast needs array_nulls = on, and extra_float_digits of at least 0. Remove these settings with \`alter role … reset\` or \`alter database … reset\`.`,
     )
+  if (server?.filtered)
+    throw new HoldfastError(
+      'database_unsupported',
+      `Row-level security hides rows of the schema holdfast from this database user (${server.filtered.join(', ')}), so jobs would wait without being claimed. Turn it off with \`alter table holdfast.${server.filtered[0]} disable row level security\`, or give the user BYPASSRLS.`,
+    )
 }
