@@ -22,9 +22,12 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
     if (barrier.is_joined && barrier.is_sealed) {
       const [corrected] = await parts.store.contend(verifyJoined, { id: barrier.id }, { signal: ctx.signal })
       const verified = corrected ?? barrier
+      // the answer may come after the lease was lost: then the join must not start beside that of another worker
+      if (ctx.signal.aborted) return { move: 'release' }
       return verified.is_joined ? await join(parts, attempt, ctx, verified) : { move: 'fanOut' }
     }
     if (barrier.is_sealed) return { move: 'fanOut' }
+    if (ctx.signal.aborted) return { move: 'release' }
     const produced = await produceItems(parts, attempt, ctx, barrier)
     if (produced === 'lost') return { move: 'release' }
     return produced === 'all' ? { move: 'fanOut' } : shortOf(attempt, produced.thrown)
