@@ -86,7 +86,13 @@ const zones = [
   'America/Santiago',
 ]
 /** When clocks change somewhere; half of the moments are within three hours of one of them. */
-const changes = ['2026-03-29T01:00Z', '2026-10-25T01:00Z', '2026-11-01T06:00Z', '2026-04-04T15:00Z', '2026-10-03T15:30Z']
+const changes = [
+  '2026-03-29T01:00Z',
+  '2026-10-25T01:00Z',
+  '2026-11-01T06:00Z',
+  '2026-04-04T15:00Z',
+  '2026-10-03T15:30Z',
+]
 const anyMoment = fc.oneof(
   fc.integer({ min: Date.UTC(2024, 0), max: Date.UTC(2030, 0) }),
   fc

@@ -15,6 +15,8 @@ export interface Slots {
   next(afterMs: number): number | null
   /** The slots from `fromMs` to `toMs`, both included: how many, up to `most`, and the last of them. */
   between(fromMs: number, toMs: number, most: number): Range
+  /** The latest slots from `fromMs` to `toMs`, both included: at most that many, oldest first. */
+  latest(fromMs: number, toMs: number, most: number): number[]
 }
 
 /** Slots in a row. */
@@ -39,6 +41,7 @@ export function slotsOf({ cron, everyMs, tz, startsAt, endsAt }: Timing): Slots 
       cron === null
         ? rangeOfInterval(next, everyMs as number, { fromMs, toMs: Math.min(toMs, last), most })
         : rangeOf(next, { fromMs, toMs, most }),
+    latest: (fromMs, toMs, most) => latestOf(next, { fromMs, toMs, most }),
   }
 }
 
@@ -67,17 +70,17 @@ function rangeOf(next: Slots['next'], { fromMs, toMs, most }: Bounds): Range {
   for (let at = next(fromMs - 1); at !== null && at <= toMs; at = next(at)) {
     count += 1
     lastMs = at
-    if (count >= most) return { count, lastMs: lastBefore(next, at, toMs) }
+    if (count >= most) return { count, lastMs: latestOf(next, { fromMs, toMs, most: 1 })[0] as number }
   }
   return { count, lastMs }
 }
 
-/** The last slot up to an instant, searched in ranges before it, each twice as long. There is a slot at `fromMs`. */
-function lastBefore(next: Slots['next'], fromMs: number, toMs: number): number {
+/** Searches from the end, in ranges that are each twice as long, until one has enough slots. */
+function latestOf(next: Slots['next'], { fromMs, toMs, most }: Bounds): number[] {
   for (let backMs = 1_000; ; backMs *= 2) {
     const startMs = Math.max(fromMs, toMs - backMs)
-    let found = startMs === fromMs ? fromMs : null
-    for (let at = next(startMs - 1); at !== null && at <= toMs; at = next(at)) found = at
-    if (found !== null) return found
+    const found: number[] = []
+    for (let at = next(startMs - 1); at !== null && at <= toMs; at = next(at)) found.push(at)
+    if (found.length >= most || startMs === fromMs) return found.slice(-most)
   }
 }
