@@ -64,13 +64,34 @@ function wallsOf(pattern: string): Cron {
   return made
 }
 
+const patterns = new Map<string, CronPattern>()
+
 /** A pattern that was checked. */
 export function cronPattern(pattern: string, zone: string): CronPattern {
+  const key = `${zone} ${pattern}`
+  const known = patterns.get(key)
+  if (known) return known
+  const made = { next: remembered(nextOf(pattern, zone)) }
+  if (patterns.size > 5_000) patterns.clear()
+  patterns.set(key, made)
+  return made
+}
+
+function nextOf(pattern: string, zone: string): CronPattern['next'] {
   const walls = wallsOf(pattern)
   const nextWall = (wall: number) => walls.nextRun(new Date(wall))?.getTime() ?? null
+  if (zone === 'UTC') return nextWall
   const isHourly = fieldsOf(pattern).at(-4) === '*'
-  if (zone === 'UTC') return { next: nextWall }
-  return { next: (afterMs) => (isHourly ? nextByClock : nextByHours)({ nextWall, zone, afterMs }) }
+  return (afterMs) => (isHourly ? nextByClock : nextByHours)({ nextWall, zone, afterMs })
+}
+
+/** Thousands of schedules may have the same pattern and come due at the same second: then the next slot is computed once. */
+function remembered(next: CronPattern['next']): CronPattern['next'] {
+  let last: { afterMs: number; found: number | null } | undefined
+  return (afterMs) => {
+    if (last?.afterMs !== afterMs) last = { afterMs, found: next(afterMs) }
+    return last.found
+  }
 }
 
 interface Search {

@@ -43,6 +43,7 @@ function stepOf({ tenant, name, revision, next_at }: DueRow, nextMs: number | nu
 }
 
 function skippedBefore({ next_at, missed }: DueRow, slots: Slots, untilMs: number): Step['skipped'] {
+  if (untilMs <= next_at.getTime()) return null
   const { count, lastMs } = slots.between(next_at.getTime(), untilMs - 1, mostCounted)
   if (lastMs === null) return null
   const reason =

@@ -114,14 +114,20 @@ function givenSteps({ steps }: { steps: readonly Step[] }): Sql {
     ) as given (tenant, name, revision, expected_at, slot_at, then_at, skipped_from, skipped_to, skipped, why_skipped)`
 }
 
-/** The schedules that are still where the ticker saw them, locked. A row written by hand may have a finer time than a ticker can see. */
+/**
+ * The schedules that are still where the ticker saw them, locked. Each is found by its key, or a plan might read all of them. A row written by
+ * hand may have a finer time than a ticker can see.
+ */
 const held = (p: { steps: readonly Step[] }) => sql`
     select schedule.*, given.slot_at, given.then_at, given.skipped_from, given.skipped_to, given.skipped, given.why_skipped
     from ${givenSteps(p)}
-    join holdfast.schedule on schedule.tenant = given.tenant and schedule.name = given.name
-    where schedule.revision = given.revision and date_trunc('milliseconds', schedule.next_at) = given.expected_at and schedule.paused_at is null
-    order by schedule.tenant, schedule.name
-    for no key update of schedule skip locked`
+    cross join lateral (
+      select schedule.*
+      from holdfast.schedule
+      where schedule.tenant = given.tenant and schedule.name = given.name and schedule.revision = given.revision
+        and date_trunc('milliseconds', schedule.next_at) = given.expected_at and schedule.paused_at is null
+      for no key update skip locked
+    ) as schedule`
 
 /** What each slot comes to, by whether the job of an earlier slot is live. */
 const judged = sql`

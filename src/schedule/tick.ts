@@ -6,7 +6,7 @@ import { type DueRow, dueSchedules, type Step, type TickedRow, tickSchedules } f
 import { type FailedStep, failSchedules } from './unfinished.sql.ts'
 
 /** How many schedules one statement decides. */
-const batchSize = 500
+const batchSize = 200
 
 /** What one round of ticks did. */
 export interface Round {
