@@ -8,6 +8,7 @@ import { outage } from './scenarios/outage.ts'
 import { readers } from './scenarios/readers.ts'
 import { refused } from './scenarios/refused.ts'
 import { remote } from './scenarios/remote.ts'
+import { schedules } from './scenarios/schedules.ts'
 import { stop } from './scenarios/stop.ts'
 import { blocked, unresponsive } from './scenarios/unresponsive.ts'
 import { upkeep } from './scenarios/upkeep.ts'
@@ -24,6 +25,7 @@ export const scenarios: readonly Scenario[] = [
   upkeep,
   refused,
   readers,
+  schedules,
   stop,
   unresponsive,
   blocked,
