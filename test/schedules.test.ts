@@ -440,3 +440,14 @@ test('a schedule whose row another transaction has locked holds up no other', as
   await tick()
   expect(await jobs()).toHaveLength(2)
 })
+
+test('the history of a schedule keeps its latest 1,000 slots', async ({ hf, query, tick }) => {
+  await hf.schedules.set('long', { kind: report, input, every: '1h' })
+  await query(`
+    insert into holdfast.schedule_slot (tenant, name, slot_at, what)
+    select 'default', 'long', now() - number * interval '1 h', 'skipped' from generate_series(1, 1500) as number`)
+  await query(`update holdfast.schedule set decided = 99, next_at = date_trunc('second', now()), due_at = now()`)
+  await tick()
+  expect((await query('select from holdfast.schedule_slot')).length).toBeLessThanOrEqual(1_001)
+  expect((await hf.schedules.history('long'))[0]).toMatchObject({ what: 'submitted' })
+})

@@ -243,7 +243,8 @@ export const overdueSchedules = statement<{ count: number; overdue_ms: number }>
   from (
     select next_at
     from holdfast.schedule
-    where due_at is not null and paused_at is null and next_at <= now()
+    -- one that could not be decided is looked at again within a minute
+    where due_at <= now() + interval '1 minute' and paused_at is null and next_at <= now()
     limit 1000
   ) as due`,
 )

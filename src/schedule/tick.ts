@@ -13,6 +13,8 @@ export interface Round {
   ticked: TickedRow[]
   /** Slots that could not be decided: they are tried again, and hold up no other. */
   failed: FailedStep[]
+  /** How many schedules were due. */
+  due: number
   /** Whether there may be more. */
   isFull: boolean
 }
@@ -45,7 +47,7 @@ export async function tickDue(store: Store, { missedAfterMs, lagMs, only }: Tick
   }
   if (failed.length > 0) await store.run(failSchedules, { steps: failed })
   // those that were locked or refused must not keep the others waiting; a round that moved nothing is the last
-  return { ticked, failed, isFull: due.length > 0 && ticked.length > 0 }
+  return { ticked, failed, due: due.length, isFull: ticked.length > 0 }
 }
 
 async function tickSome(runner: Runner, steps: Step[]): Promise<(TickedRow | undefined)[]> {

@@ -86,7 +86,7 @@ export class Ticker implements Service {
     for (let isFull = true; isFull && !signal.aborted; ) {
       const round = await tickDue(this.#store, { missedAfterMs, lagMs })
       observer.ticked(round)
-      if (round.ticked.length === 0) return lockedSleepMs
+      if (round.ticked.length === 0) return round.due > 0 ? lockedSleepMs : 0
       isFull = round.isFull
     }
     return 0
@@ -94,7 +94,7 @@ export class Ticker implements Service {
 
   async #release(): Promise<void> {
     const ticked = await this.#store.run(releaseBuffered, { limit: batchSize })
-    if (ticked.length > 0) this.#options.observer.ticked({ ticked, failed: [], isFull: false })
+    if (ticked.length > 0) this.#options.observer.ticked({ ticked, failed: [], due: ticked.length, isFull: false })
   }
 
   async #declare(): Promise<void> {
