@@ -83,11 +83,11 @@ export class Ticker implements Service {
 
   async #tickAll(lagMs: number, signal: AbortSignal): Promise<number> {
     const { missedAfterMs, observer } = this.#options
-    for (let isFull = true; isFull && !signal.aborted; ) {
+    for (let rounds = 0; !signal.aborted; rounds++) {
       const round = await tickDue(this.#store, { missedAfterMs, lagMs })
       observer.ticked(round)
-      if (round.ticked.length === 0) return round.due > 0 ? lockedSleepMs : 0
-      isFull = round.isFull
+      // what is due but was not found is locked by another transaction
+      if (!round.isFull) return rounds > 0 && round.due === 0 ? 0 : lockedSleepMs
     }
     return 0
   }
