@@ -6,26 +6,28 @@ const report = defineJob('report', { run: () => {} })
 test('schedules are set, shown, changed and removed over HTTP', async ({ open, serve }) => {
   const hf = await open({ jobs: [report] })
   const { client } = await serve(hf, { jobs: [report] })
-  const set = await client.setSchedule({
+  const { data: set } = await client.setSchedule({
     body: { name: 'nightly', kind: 'report', input: { day: 1 }, cron: '0 3 * * *', tz: 'Europe/Berlin' },
   })
   expect(set).toMatchObject({ name: 'nightly', tenant: 'default', state: 'active', input: { day: 1 } })
   const named = { path: { name: 'nightly' } }
-  expect((await client.previewSchedule({ ...named, query: { count: 3 } })).slots).toHaveLength(3)
-  expect(await client.pauseSchedule({ ...named, body: { reason: 'a holiday' } })).toMatchObject({
+  expect((await client.previewSchedule({ ...named, query: { count: 3 } })).data.slots).toHaveLength(3)
+  expect((await client.pauseSchedule({ ...named, body: { reason: 'a holiday' } })).data).toMatchObject({
     pauseReason: 'a holiday',
   })
-  expect(await client.resumeSchedule(named)).toMatchObject({ state: 'active' })
-  const { job } = await client.triggerSchedule(named)
-  expect((await client.listSlots(named)).slots).toMatchObject([{ what: 'triggered', job }])
+  expect((await client.resumeSchedule(named)).data).toMatchObject({ state: 'active' })
+  const {
+    data: { job },
+  } = await client.triggerSchedule(named)
+  expect((await client.listSlots(named)).data.slots).toMatchObject([{ what: 'triggered', job }])
   const range = { from: '2026-03-01T00:00:00Z', to: '2026-03-04T00:00:00Z' }
-  expect(await client.backfillSchedule({ ...named, body: range })).toEqual({ submitted: 3, existing: 0 })
-  const first = await client.listSlots({ ...named, query: { limit: 2 } })
-  const rest = await client.listSlots({ ...named, query: { limit: 10, cursor: first.next as string } })
+  expect((await client.backfillSchedule({ ...named, body: range })).data).toEqual({ submitted: 3, existing: 0 })
+  const { data: first } = await client.listSlots({ ...named, query: { limit: 2 } })
+  const { data: rest } = await client.listSlots({ ...named, query: { limit: 10, cursor: first.next as string } })
   expect([...first.slots, ...rest.slots]).toHaveLength(4)
-  expect((await client.listSchedules({})).schedules).toHaveLength(1)
+  expect((await client.listSchedules({})).data.schedules).toHaveLength(1)
   await client.removeSchedule(named)
-  expect((await client.listSchedules({})).schedules).toEqual([])
+  expect((await client.listSchedules({})).data.schedules).toEqual([])
 })
 
 test('a tenant sees and changes its own schedules only, with the scope for it', async ({ open, serve }) => {
@@ -33,14 +35,14 @@ test('a tenant sees and changes its own schedules only, with the scope for it', 
   const served = await serve(hf, { jobs: [report], needsKey: true })
   const [ours, theirs] = [await served.as('ours', 'read', 'operate'), await served.as('theirs', 'read', 'operate')]
   await ours.setSchedule({ body: { name: 'same', kind: 'report', every: '1h' } })
-  expect((await theirs.listSchedules({})).schedules).toEqual([])
+  expect((await theirs.listSchedules({})).data.schedules).toEqual([])
   await expect(theirs.getSchedule({ path: { name: 'same' } })).rejects.toMatchObject({ code: 'schedule_not_found' })
   await expect(theirs.removeSchedule({ path: { name: 'same' } })).rejects.toMatchObject({ code: 'schedule_not_found' })
   await expect(theirs.getSchedule({ path: { name: 'same' }, query: { tenant: 'ours' } })).rejects.toMatchObject({
     code: 'tenant_forbidden',
   })
   const reader = await served.as('ours', 'read')
-  expect(await reader.getSchedule({ path: { name: 'same' } })).toMatchObject({ tenant: 'ours' })
+  expect((await reader.getSchedule({ path: { name: 'same' } })).data).toMatchObject({ tenant: 'ours' })
   await expect(reader.pauseSchedule({ path: { name: 'same' }, body: {} })).rejects.toMatchObject({
     code: 'scope_missing',
   })
