@@ -131,11 +131,15 @@ test('10,000 schedules that are due at the same second all run, in batches', asy
     observer: { ticked() {}, onError() {} },
   })
   await ticker.start()
-  await until(async () => {
-    const [row] = await query<{ count: number }>(
-      `select count(*)::int as count from holdfast.schedule_slot where what = 'submitted'`,
-    )
-    return row?.count === 10_000
-  })
+  await until(
+    async () => {
+      const [row] = await query<{ count: number }>(
+        `select count(*)::int as count from holdfast.schedule_slot where what = 'submitted'`,
+      )
+      return row?.count === 10_000
+    },
+    'all slots are decided',
+    60_000,
+  )
   await ticker.stop()
 })

@@ -153,9 +153,10 @@ test('missed slots can all be skipped, or all run within a window and a cap', as
 test('a year of missed slots is decided at once', async ({ hf, late, tick, jobs }) => {
   await hf.schedules.set('busy', { kind: report, input, cron: '* * * * * *', tz: 'Europe/Berlin', missed: 'all' })
   await late('busy', 365 * 24 * 60 * minuteMs)
-  const startedMs = performance.now()
+  // a busy machine takes longer, but does not compute more
+  const before = process.cpuUsage()
   await tick()
-  expect(performance.now() - startedMs).toBeLessThan(10_000)
+  expect(process.cpuUsage(before).user / 1000).toBeLessThan(5_000)
   expect((await jobs()).length).toBe(1)
   const all = await hf.schedules.history('busy', { limit: 1_000 })
   expect(all.at(-1)).toMatchObject({ what: 'skipped', slots: 1_000 })
