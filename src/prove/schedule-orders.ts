@@ -4,7 +4,6 @@ import type { ScheduleOrder } from './orders.ts'
 
 const hourMs = 3_600_000
 const everyMs = 1_000
-const dayMs = 24 * hourMs
 
 /** Carries out an order about a schedule. Each can be carried out twice. */
 export async function carryOutOnSchedule(hf: Holdfast, order: ScheduleOrder, job: AnyJob): Promise<string[]> {
@@ -19,7 +18,10 @@ export async function carryOutOnSchedule(hf: Holdfast, order: ScheduleOrder, job
       await hf.schedules.preview(name)
       return []
     case 'backfill':
-      await hf.schedules.backfill(name, { from: new Date(Date.now() - dayMs), to: new Date(Date.now() - 22 * hourMs) })
+      await hf.schedules.backfill(name, {
+        from: new Date(Date.now() - hourMs),
+        to: new Date(Date.now() - hourMs + 3 * everyMs),
+      })
       return []
     case 'trigger':
       return [(await hf.schedules.trigger(name)).job]
