@@ -1,7 +1,8 @@
 import { defineJob, type Holdfast } from 'holdfast'
 import { z } from 'zod'
+import { planStep } from '#holdfast/schedule/plan'
 import { tickDue } from '#holdfast/schedule/tick'
-import { releaseBuffered } from '#holdfast/schedule/tick.sql'
+import { dueSchedules, releaseBuffered, tickSchedules } from '#holdfast/schedule/tick.sql'
 import { test as base, expect, type Fixtures, until } from './fixtures.ts'
 
 const report = defineJob('report', { input: z.object({ day: z.string() }), run: () => 'done' })
@@ -88,6 +89,35 @@ test('many tickers at the same slots submit each once', async ({ hf, query, tick
   expect(await jobs()).toHaveLength(200)
   const slots = await query(`select from holdfast.schedule_slot where what = 'submitted'`)
   expect(slots).toHaveLength(200)
+})
+
+test('a tick that comes after another tick, a pause or an edit of its schedule does nothing', async ({
+  hf,
+  late,
+  store,
+  jobs,
+}) => {
+  const stale = async () => {
+    await late('raced', 1_000)
+    const due = await store.run(dueSchedules, { lagMs: 0, limit: 10, only: null })
+    return due.map((row) => planStep(row, minuteMs))
+  }
+  await hf.schedules.set('raced', { kind: report, input, every: '1h', overlap: 'allow' })
+  const ticked = await stale()
+  expect(await store.run(tickSchedules, { steps: ticked })).toHaveLength(1)
+  expect(await store.run(tickSchedules, { steps: ticked })).toEqual([])
+  const paused = await stale()
+  await hf.schedules.pause('raced')
+  expect(await store.run(tickSchedules, { steps: paused })).toEqual([])
+  await hf.schedules.resume('raced')
+  const edited = await stale()
+  await hf.schedules.pause('raced')
+  await hf.schedules.set('raced', { kind: report, input, every: '2h', overlap: 'allow' })
+  await hf.schedules.resume('raced')
+  const { nextAt } = await hf.schedules.get('raced')
+  expect(await store.run(tickSchedules, { steps: edited })).toEqual([])
+  expect(await hf.schedules.get('raced')).toMatchObject({ nextAt })
+  expect(await jobs()).toHaveLength(1)
 })
 
 test('a slot whose job exists is never submitted again, not even by a schedule that was removed and set again', async ({
