@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { follow } from './follow.mjs'
+import { scratchFolder } from './scratch.mjs'
 import { main, setup } from './setup.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
@@ -14,6 +15,7 @@ await main(async () => {
   setup()
   const code = await follow(['node_modules/vitest/vitest.mjs', 'run', ...reporters(), ...process.argv.slice(2)], {
     HOLDFAST_TALLY_FILE: tallyFile,
+    TMPDIR: scratchFolder(),
   })
   tally = readTally(code)
   return code === 0 && tally.failed > 0 ? 1 : code

@@ -4,6 +4,7 @@ import { isNoSuspect } from '../transitions/suspect.sql.ts'
 import { ownedChecks } from './barrier.sql.ts'
 import { type AuditScope, check, lacks, past, wasInLog } from './check.sql.ts'
 import { fanOutChecks } from './fan-out.sql.ts'
+import { flowChecks } from './flow.sql.ts'
 import { webhookChecks } from './webhooks.sql.ts'
 
 function typesOf(pick: (move: MoveName) => boolean): Sql {
@@ -212,6 +213,7 @@ export const checks = {
     ) as told
     where job.crashes > told.revivals and ${wasInLog}`,
   ),
+  ...flowChecks,
   ...fanOutChecks,
   ...ownedChecks,
   ...webhookChecks,

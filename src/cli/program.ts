@@ -17,6 +17,7 @@ import { addReap } from './reap.ts'
 import { addRedo } from './redo.ts'
 import { addServe } from './serve.ts'
 import { addShow } from './show.ts'
+import { addSignal } from './signal.ts'
 import { addSubmit } from './submit.ts'
 import { forTerminal, paint } from './terminal.ts'
 import { addTop } from './top.ts'
@@ -38,6 +39,7 @@ const commands = [
   addWhy,
   addCancel,
   addRedo,
+  addSignal,
   addEvents,
   addWebhooks,
   addKeys,

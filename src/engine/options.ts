@@ -69,6 +69,7 @@ const engineOptions: Table<Holdfast> = {
   submitMixed: { 0: { ...submit, job: true, input: true } },
   cancel: { 1: cancel },
   redo: { 1: redo },
+  signal: { 3: { tenant: true, by: true } },
   why: { 1: tenant },
   pauseQueue: { 1: pause },
   resumeQueue: { 1: { by: true } },

@@ -4,7 +4,8 @@ import { known } from '../job/validate-argument.ts'
 import type { Queryable } from '../postgres/store.ts'
 import { runnerInside } from '../postgres/transaction.ts'
 import type { Results } from '../reads/results.ts'
-import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
+import type { PreparedJob, SubmitOptions } from '../submit/prepare.ts'
+import { prepareThrough } from '../submit/prepare-through.ts'
 import { type MakeSome, makeSubmitter, type Submitted, type Submitter, submitInSlices } from '../submit/submit.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import type { EngineParts } from './parts.ts'
@@ -21,11 +22,11 @@ type JobToSubmit = { job: AnyJob; input: unknown } & SubmitOptions
 
 /** Prepares jobs and submits them. */
 export class Submissions {
-  readonly #parts: Pick<EngineParts, 'config' | 'deliverer'>
+  readonly #parts: Pick<EngineParts, 'config' | 'deliverer' | 'flow'>
   readonly #results: Results
   readonly #submitter: Submitter
 
-  constructor(parts: Pick<EngineParts, 'store' | 'config' | 'deliverer'>, results: Results) {
+  constructor(parts: Pick<EngineParts, 'store' | 'config' | 'deliverer' | 'flow'>, results: Results) {
     this.#parts = parts
     this.#results = results
     this.#submitter = makeSubmitter(parts.store, parts.config.batchSize)
@@ -68,10 +69,10 @@ export class Submissions {
   }
 
   #prepare(job: AnyJob, input: unknown, how: SubmitOptions, trace: Trace): PreparedJob | Promise<PreparedJob> {
-    const { config, deliverer } = this.#parts
     const options = { ...how, ...trace(how) }
-    if (how.webhook === undefined) return prepare(config, known(job), input, options)
-    return deliverer.forJob(how).then((webhook) => prepare(config, known(job), input, options, webhook))
+    const given = { job: known(job), input, options }
+    if (how.webhook === undefined) return prepareThrough(this.#parts, given)
+    return this.#parts.deliverer.forJob(how).then((webhook) => prepareThrough(this.#parts, { ...given, webhook }))
   }
 
   async #prepareAll(jobs: readonly JobToSubmit[], trace: Trace): Promise<PreparedJob[]> {
@@ -85,7 +86,8 @@ export class Submissions {
 
   /** Prepares jobs as they are needed; null if their order matters, or if preparing them takes time or a query. */
   #preparingSome(jobs: readonly JobToSubmit[], trace: Trace): MakeSome | null {
-    if (jobs.some(({ key, webhook }) => key !== undefined || webhook !== undefined)) return null
+    if (!this.#parts.flow.isEmpty || jobs.some(({ key, webhook }) => key !== undefined || webhook !== undefined))
+      return null
     return (from, to) => {
       const prepared: PreparedJob[] = []
       for (const { job, input, ...how } of jobs.slice(from, to)) {

@@ -6,6 +6,8 @@ const others = [
   'job.cleared',
   'job.log',
   'job.parked',
+  'job.signalled',
+  'job.rescheduled',
   'barrier.expired',
   'webhook.disabled',
   'queue.paused',

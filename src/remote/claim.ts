@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import type { Wait } from '../job/wait.ts'
 import type { Store } from '../postgres/store.ts'
 import { fenceOfHeld } from '../worker/claim.sql.ts'
 import { type Lane, lanesOf, rotated } from '../worker/lanes.ts'
@@ -126,7 +127,19 @@ export class RemoteClaimer {
     const { id: sessionId, tenant, remote } = session
     const params = { sessionId, tenant, lanes: rotated(lanes, this.#polls), deadlinesMs: remote.deadlinesMs }
     const suspects = this.#isTimeForSuspects(sessionId, isWoken) ? await this.#pollSuspect({ ...params, most: 1 }) : []
-    return suspects.length > 0 ? suspects : this.#parts.store.run(claimForRemote, { ...params, most })
+    const rows = suspects.length > 0 ? suspects : await this.#parts.store.run(claimForRemote, { ...params, most })
+    return this.#withoutWaits(session, rows)
+  }
+
+  /** Settles attempts at stages that wait for a signal, which need no worker. If that fails, the next heartbeat gives them back. */
+  async #withoutWaits(session: RemoteRow, rows: RemoteClaimedRow[]): Promise<RemoteClaimedRow[]> {
+    const waits = rows.filter((row) => stageOf(session.remote, row)?.wait)
+    if (waits.length === 0) return rows
+    const { settling, onError } = this.#parts
+    await Promise.all(
+      waits.map((row) => settling.settleWait(session, row, stageOf(session.remote, row)?.wait as Wait).catch(onError)),
+    )
+    return rows.filter((row) => !waits.includes(row))
   }
 
   #isTimeForSuspects(sessionId: number, isWoken: boolean): boolean {

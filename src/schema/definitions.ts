@@ -10,6 +10,7 @@ import { itemDefinitions } from '../transitions/barrier-counters.sql.ts'
 import { joinDefinition } from '../transitions/end.sql.ts'
 import { logDefinitions } from '../transitions/event-log.sql.ts'
 import { statusDefinition } from '../transitions/job-status.sql.ts'
+import { signalDefinitions } from '../transitions/signal.sql.ts'
 import { snapshotDefinition } from '../transitions/snapshot.sql.ts'
 import { guards } from './guards.sql.ts'
 
@@ -35,6 +36,7 @@ export const definitions: readonly Definition[] = [
   joinDefinition,
   ...itemDefinitions,
   snapshotDefinition,
+  ...signalDefinitions,
 ].map((statement) => ({
   name: statement.name,
   checksum: createHash('sha256')

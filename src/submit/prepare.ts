@@ -102,14 +102,7 @@ function prepareChecked(
   options: SubmitOptions,
   webhook: PreparedWebhook | null,
 ): PreparedJob {
-  const json =
-    input instanceof RawJson ? input.bytes : encode(input === undefined && !job.input ? null : input, 'input')
-  const bytes = Buffer.byteLength(json)
-  if (bytes > config.maxInputBytes)
-    throw new HoldfastError(
-      'input_too_large',
-      `The input of kind ${job.kind} is ${bytes} bytes; the limit is ${config.maxInputBytes} (setting maxInputBytes). Store large data elsewhere and submit a reference.`,
-    )
+  const { json, bytes } = encodeInput(config, job, input)
   checkOptions(options)
   return {
     id: freshJobId(),
@@ -131,6 +124,23 @@ function prepareChecked(
     trace: options.traceparent ?? null,
     webhook,
   }
+}
+
+/** The same job with another input, such as the one that a middleware returned. */
+export function withInput(config: Config, job: AnyJob, prepared: PreparedJob, input: unknown): PreparedJob {
+  const { json, bytes } = encodeInput(config, job, input)
+  return { ...prepared, input: json, inputBytes: bytes }
+}
+
+function encodeInput(config: Config, job: AnyJob, input: unknown): { json: string | Buffer; bytes: number } {
+  const json =
+    input instanceof RawJson ? input.bytes : encode(input === undefined && !job.input ? null : input, 'input')
+  const bytes = Buffer.byteLength(json)
+  if (bytes <= config.maxInputBytes) return { json, bytes }
+  throw new HoldfastError(
+    'input_too_large',
+    `The input of kind ${job.kind} is ${bytes} bytes; the limit is ${config.maxInputBytes} (setting maxInputBytes). Store large data elsewhere and submit a reference.`,
+  )
 }
 
 function metaOf({ maxMetaBytes }: Config, meta: SubmitOptions['meta']): string | null {

@@ -39,7 +39,7 @@ export const jobWhole = z
     ...summary,
     input: anything,
     meta: z.record(z.string(), z.unknown()).nullable(),
-    stages: z.array(z.object({ name: z.string(), optional: z.boolean() })),
+    stages: z.array(z.object({ name: z.string(), optional: z.boolean(), signal: z.string().optional() })),
     outputs: z.record(z.string(), z.unknown()).openapi({ description: 'Outputs of completed stages, by stage name.' }),
     progress: progress.nullable(),
   })
