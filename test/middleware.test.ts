@@ -37,7 +37,10 @@ const input = z.object({ patient: z.string(), pages: z.array(z.string()) })
 
 test('with middleware that encrypts, no plaintext is in any table', async ({ open, query }) => {
   const seen: unknown[] = []
-  const child = defineJob('child', { input: z.object({ page: z.string() }), run: ({ input: { page } }) => `${page} read` })
+  const child = defineJob('child', {
+    input: z.object({ page: z.string() }),
+    run: ({ input: { page } }) => `${page} read`,
+  })
   const scan = defineJob('scan', {
     input,
     stages: [
@@ -145,9 +148,9 @@ test('an error of a middleware refuses the submit, or counts as one of the handl
   const submit = (value: string) => hf.submit(echo, value as never)
   await expect(submit('never')).rejects.toThrow('Not this one.')
   await expect(submit('silent')).rejects.toMatchObject({ code: 'middleware_invalid' })
-  await expect(
-    hf.submitMany(echo, [{ input: 'ok' as never }, { input: 'never' as never }]),
-  ).rejects.toThrow('Not this one.')
+  await expect(hf.submitMany(echo, [{ input: 'ok' as never }, { input: 'never' as never }])).rejects.toThrow(
+    'Not this one.',
+  )
   expect(await query('select from holdfast.job')).toEqual([])
   await hf.work()
   const [before, after, fine] = await Promise.all([submit('before'), submit('after'), submit('fine')])

@@ -4,6 +4,7 @@ import type { Events } from '../events/events.ts'
 import type { SubscribeOptions } from '../events/subscribe.ts'
 import type { EventPageOptions, WatchOptions } from '../events/watch.ts'
 import type { Actor, TenantScope } from '../job/scope.ts'
+import type { Unique } from '../job/unique.ts'
 import type { KeyListOptions, KeyMaker, Keys, NewKey } from '../keys/keys.ts'
 import type { KindOptions } from '../reads/kinds.ts'
 import type { ListOptions } from '../reads/list-filter.ts'
@@ -30,7 +31,8 @@ type Taken<T, Method extends keyof T, Place extends number> = T[Method] extends 
 const tenant: Known<TenantScope> = { tenant: true }
 const tx: Known<Pick<SubmitHow, 'tx'>> = { tx: true }
 const webhook: Known<JobWebhook> = { url: true, secret: true, types: true, headers: true }
-const submit: Known<Omit<SubmitOptions, 'webhook'>> & { webhook: typeof webhook } = {
+const unique: Known<Unique> = { key: true, while: true, windowMs: true }
+const submit: Known<Omit<SubmitOptions, 'webhook' | 'unique'>> & { webhook: typeof webhook; unique: typeof unique } = {
   key: true,
   keyCovers: true,
   tenant: true,
@@ -39,6 +41,8 @@ const submit: Known<Omit<SubmitOptions, 'webhook'>> & { webhook: typeof webhook 
   priority: true,
   meta: true,
   traceparent: true,
+  onConflict: true,
+  unique,
   webhook,
 }
 const list: Known<ListOptions> = {

@@ -2,6 +2,7 @@ import { messageOf } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
 import type { Statement } from '../postgres/sql.ts'
 import { forgetOldKinds } from '../reaper/duties/forget-kinds.ts'
+import { forgetUnique } from '../reaper/duties/forget-unique-keys.ts'
 import { pruning } from '../reaper/duties/prune.ts'
 import { duties, logDuties, ownerDuties } from '../reaper/duties.ts'
 import { type Duty, type DutyReport, type Orphan, report } from '../reaper/duty.ts'
@@ -45,6 +46,7 @@ export function makeEngineReaper(parts: EngineParts): Service & Pick<Reaper, 'te
       forgetting('forgetDeliveries', forgetDeliveries, config.deliveryRetentionMs),
       forgetting('forgetSnapshots', forgetSnapshots, config.eventRetentionMs),
       forgetOldKinds(config.kindRetentionMs),
+      forgetUnique,
     ],
     observer: outsideObserver(parts),
   }

@@ -12,6 +12,7 @@ import { logDefinitions } from '../transitions/event-log.sql.ts'
 import { statusDefinition } from '../transitions/job-status.sql.ts'
 import { signalDefinitions } from '../transitions/signal.sql.ts'
 import { snapshotDefinition } from '../transitions/snapshot.sql.ts'
+import { uniqueDefinition } from '../transitions/unique.sql.ts'
 import { guards } from './guards.sql.ts'
 
 /** One statement that creates something in the database, or replaces it. */
@@ -37,6 +38,7 @@ export const definitions: readonly Definition[] = [
   ...itemDefinitions,
   snapshotDefinition,
   ...signalDefinitions,
+  uniqueDefinition,
 ].map((statement) => ({
   name: statement.name,
   checksum: createHash('sha256')

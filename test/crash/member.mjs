@@ -186,7 +186,15 @@ if (role === 'read') await hf.events.subscribe(read.group, read.options ?? {}, h
 if (role === 'deliver') running = await hf.deliver()
 void running?.ended?.then((error) => error && tell({ failed: error.code, message: error.message }))
 
-async function carryOut({ open, submit, stop: isStop, ask }) {
+/** Submits jobs with one unique key, two at a time, each in place of the one before, until it is killed. */
+async function storm({ kind, key }) {
+  const how = { unique: { key }, onConflict: 'replace' }
+  const submitting = async () => tell({ submitted: (await hf.submit(all[kind], { takesMs: 0 }, how)).id })
+  for (;;) await Promise.all([submitting(), submitting()])
+}
+
+async function carryOut({ open, submit, stop: isStop, ask, replace }) {
+  if (replace) await storm(replace)
   if (open) gateOf(open).open()
   if (ask === 'metrics') tell({ metrics: await hf.metrics() })
   if (ask === 'term') tell({ term: running.term() })
