@@ -57,7 +57,7 @@ export class Submissions {
       const submitted = tx
         ? await submitInSlices(await runnerInside(tx), await all(), this.#parts.config.batchSize)
         : await this.#submitter.submitMany({ count: jobs.length, all, some: this.#preparingSome(jobs, trace) })
-      jobs.forEach((one, index) => this.#count(one.job, one, submitted[index] as Submitted))
+      for (const [index, one] of jobs.entries()) this.#count(one.job, one, submitted[index] as Submitted)
       return submitted.map((one) => this.#handleOf<AnyJob>(one))
     })
   }

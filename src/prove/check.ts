@@ -43,6 +43,8 @@ const endings: Record<string, string> = {
 
 /** How a job has to end; undefined if that depends on a race. */
 function endingOf({ kind, is_part, position }: JobRow): string | undefined {
+  // whether one was replaced before it started; its scenario knows which must succeed
+  if (kind === 'unique') return undefined
   if (!is_part) return endings[kind] ?? 'succeeded'
   if (kind === 'spoilt') return position === badItem ? 'failed' : undefined
   if (kind === 'flawed') return position === badItem ? 'failed' : 'succeeded'

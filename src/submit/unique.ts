@@ -49,7 +49,7 @@ export function makeUniqueSubmitter(store: Store, batchSize: number) {
       const answers = new Map<PreparedJob, Answer | Late<Answer>>()
       for (const round of roundsOf(jobs)) {
         const written = await apart.write(round)
-        round.forEach((job, index) => answers.set(job, written[index] as Answer))
+        for (const [index, job] of round.entries()) answers.set(job, written[index] as Answer)
       }
       return jobs.map((job) => answers.get(job) as Answer)
     },

@@ -61,12 +61,9 @@ const webhook = z.strictObject({
 const unique = z
   .strictObject({
     key: text(300).min(1),
-    while: z
-      .enum(['queued', 'live'])
-      .optional()
-      .openapi({
-        description: 'How long the job holds the key: until it is claimed, or until it has ended (default).',
-      }),
+    while: z.enum(['queued', 'live']).optional().openapi({
+      description: 'How long the job holds the key: until it is claimed, or until it has ended (default).',
+    }),
     windowMs: z
       .number()
       .min(1)
@@ -114,12 +111,9 @@ export const submitted = z
     kind: z.string(),
     tenant: z.string(),
     url: z.string(),
-    outcome: z
-      .enum(['submitted', 'kept', 'replaced', 'rescheduled'])
-      .optional()
-      .openapi({
-        description: 'What became of a unique job. `kept` and `rescheduled`: `id` is the job that holds the key.',
-      }),
+    outcome: z.enum(['submitted', 'kept', 'replaced', 'rescheduled']).optional().openapi({
+      description: 'What became of a unique job. `kept` and `rescheduled`: `id` is the job that holds the key.',
+    }),
   })
   .openapi('Submitted')
 
