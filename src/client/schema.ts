@@ -204,6 +204,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/jobs/{id}/signals/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a signal to a job
+         * @description The payload is the output of the stage that waits for the signal. Safe to send again: the first one counts.
+         *
+         *     Requires the scope `submit`.
+         */
+        post: operations["signalJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{id}/why": {
         parameters: {
             query?: never;
@@ -978,6 +1000,7 @@ export interface components {
             stages: {
                 name: string;
                 optional: boolean;
+                signal?: string;
             }[];
             /** @description Outputs of completed stages, by stage name. */
             outputs: {
@@ -1007,6 +1030,11 @@ export interface components {
             kind: string;
             tenant: string;
             url: string;
+            /**
+             * @description What became of a unique job. `kept` and `rescheduled`: `id` is the job that holds the key.
+             * @enum {string}
+             */
+            outcome?: "submitted" | "kept" | "replaced" | "rescheduled";
         };
         Problem: {
             /**
@@ -1021,7 +1049,7 @@ export interface components {
              * @description Stable error code; see the list of error codes.
              * @enum {string}
              */
-            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "job_gone" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "too_many_endpoints" | "webhooks_busy" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "kinds_exhausted" | "sessions_exhausted" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_unreleased" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "key_exceeds_maker" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "pipeline_too_long" | "connections_exhausted" | "internal" | "not_running";
+            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "middleware_invalid" | "id_invalid" | "job_not_found" | "job_gone" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "signal_timeout" | "signal_unknown" | "signal_refused" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "too_many_endpoints" | "webhooks_busy" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "session_not_found" | "session_ended" | "kinds_exhausted" | "sessions_exhausted" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_unreleased" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "key_exceeds_maker" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "pipeline_too_long" | "connections_exhausted" | "internal" | "not_running";
             /** @description What happened, and what to do. */
             detail: string;
             /** @description The X-Request-Id of this request, to find it in the logs. */
@@ -1037,6 +1065,22 @@ export interface components {
             input?: unknown;
             /** @description Idempotency key: the same key and input always return the same job. */
             key?: string;
+            /** @description Makes the job unique among the jobs of its kind and tenant. */
+            unique?: {
+                key: string;
+                /**
+                 * @description How long the job holds the key: until it is claimed, or until it has ended (default).
+                 * @enum {string}
+                 */
+                while?: "queued" | "live";
+                /** @description Holds the key for at least this long after the submit. */
+                windowMs?: number;
+            };
+            /**
+             * @description What to do if another job holds the unique key. `keep` (default): submit nothing. `replace`: cancel it if it is queued, and submit this one. `reschedule`: only change when it runs, if it is queued.
+             * @enum {string}
+             */
+            onConflict?: "keep" | "replace" | "reschedule";
             /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
             tenant?: string;
             /**
@@ -1199,6 +1243,12 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             since: string;
+        };
+        Signalled: {
+            /** @description False if a signal of this name was sent before. The first one counts. */
+            isNew: boolean;
+            /** @description Whether the job waited for it. Otherwise it is kept until the job reaches the stage. */
+            isAwaited: boolean;
         };
         Why: {
             /**
@@ -1529,6 +1579,7 @@ export interface components {
             stages: {
                 name: string;
                 optional: boolean;
+                signal?: string;
             }[];
             /** @description How long jobs are kept after they end, in milliseconds, by state. Null if the settings apply. */
             keep: {
@@ -1580,6 +1631,11 @@ export interface components {
                         baseMs?: number;
                         factor?: number;
                         maxMs?: number;
+                    };
+                    /** @description Makes the stage wait for a signal. The server does that; no worker is given the stage. */
+                    wait?: {
+                        signal: string;
+                        timeoutMs: number;
                     };
                 }[];
             }[];
@@ -1701,6 +1757,17 @@ export interface components {
             attempt: number;
             /** @enum {string} */
             outcome: "released";
+        } | {
+            /**
+             * Format: uuid
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            attempt: number;
+            /** @enum {string} */
+            outcome: "snoozed";
+            /** @description When to run the stage again. */
+            delayMs: number;
         };
         Group: {
             name: string;
@@ -2139,6 +2206,36 @@ export interface operations {
                         /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
+                };
+            };
+        };
+    };
+    signalJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Any JSON value. */
+                    payload?: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description What became of the signal. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Signalled"];
                 };
             };
         };
