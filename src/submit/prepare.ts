@@ -17,7 +17,7 @@ export interface SubmitOptions {
   key?: string
   /** What else must be the same for a key to return the same job: any JSON value. Default: only kind and input. */
   keyCovers?: unknown
-  /** Makes the job unique while it is queued or live, or for some time. For once and for ever, use `key`. */
+  /** Makes the job unique while it is queued or live, or for some time. For requests that may be sent twice, use `key`. */
   unique?: Unique
   /** What to do if another job holds the unique key. Default: `keep`. */
   onConflict?: OnConflict
@@ -206,7 +206,7 @@ function checkOptions(options: SubmitOptions): void {
   if (key !== undefined && options.unique !== undefined)
     throw new HoldfastError(
       'option_invalid',
-      'Pass either key or unique, not both: a key returns the same job for ever, and a unique key is free again once its job has ended.',
+      'Pass either key or unique, not both: a key keeps returning the same job, and a unique key is free again once its job has ended.',
     )
   if (
     key !== undefined &&
