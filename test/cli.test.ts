@@ -7,7 +7,8 @@ import { envNameOf, flagOf, settingNames } from '#holdfast/config/settings'
 import { ask, call, library, moduleOf, newFolder, removeFolder } from './cli/command.ts'
 import { expect, newDatabase, test } from './fixtures.ts'
 
-const commands = 'dev work reap migrate submit jobs show top cancel redo signal events webhooks audit prove bench'.split(' ')
+const commands =
+  'dev work reap migrate submit jobs show top cancel redo signal events webhooks audit prove bench'.split(' ')
 const nested = {
   events: ['groups', 'tail', 'listen', 'parked', 'replay', 'forget'],
   webhooks: ['add', 'list', 'show', 'update', 'rotate', 'enable', 'disable', 'remove', 'test', 'deliveries', 'replay'],
