@@ -1,3 +1,5 @@
+import { forgetBulk } from '../bulk/bulk.sql.ts'
+import { carryingOn } from '../bulk/duty.ts'
 import { messageOf } from '../errors/errors.ts'
 import type { Statement } from '../postgres/sql.ts'
 import { forgetOldKinds } from '../reaper/duties/forget-kinds.ts'
@@ -9,6 +11,7 @@ import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
 import type { Service } from '../service/service.ts'
 import { forgetDeliveries } from '../webhooks/deliveries.sql.ts'
 import { forgetSnapshots } from '../why/facts.sql.ts'
+import { bulkObserver } from './bulk.ts'
 import { withWebhooks } from './deliver.ts'
 import { patientMs } from './liveness.ts'
 import { logError } from './log-error.ts'
@@ -43,7 +46,9 @@ export function makeEngineReaper(parts: EngineParts): Service & Pick<Reaper, 'te
       pruning(config),
       forgetting('forgetDeliveries', forgetDeliveries, config.deliveryRetentionMs),
       forgetting('forgetSnapshots', forgetSnapshots, config.eventRetentionMs),
+      forgetting('forgetBulk', forgetBulk, config.eventRetentionMs),
       forgetOldKinds(config.kindRetentionMs),
+      carryingOn({ store, config, observer: bulkObserver(parts) }),
     ],
     observer: outsideObserver(parts),
   }

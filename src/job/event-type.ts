@@ -6,6 +6,8 @@ const others = [
   'job.cleared',
   'job.log',
   'job.parked',
+  'job.reprioritized',
+  'job.rescheduled',
   'barrier.expired',
   'webhook.disabled',
   'queue.paused',
@@ -24,6 +26,9 @@ const others = [
   'group.rewound',
   'parked.replayed',
   'repair.requested',
+  'bulk.started',
+  'bulk.stopped',
+  'bulk.finished',
 ] as const
 
 /** The type of an event. */
