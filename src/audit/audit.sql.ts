@@ -2,6 +2,7 @@ import { allMoves, announces, isEnding, type MoveName, moves } from '../job/mach
 import { eventOf, raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { isNoSuspect } from '../transitions/suspect.sql.ts'
 import { ownedChecks } from './barrier.sql.ts'
+import { bulkChecks } from './bulk.sql.ts'
 import { type AuditScope, check, lacks, past, wasInLog } from './check.sql.ts'
 import { fanOutChecks } from './fan-out.sql.ts'
 import { webhookChecks } from './webhooks.sql.ts'
@@ -215,6 +216,7 @@ export const checks = {
   ...fanOutChecks,
   ...ownedChecks,
   ...webhookChecks,
+  ...bulkChecks,
   'key-has-job': check(
     'key_has_job',
     (p) => sql`

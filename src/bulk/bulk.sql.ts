@@ -65,16 +65,19 @@ export interface NewBulk {
   expected: number
   isLeast: boolean
   sample: string[]
+  /** How many of this tenant, or of all tenants together, may run at once. */
+  most: number
 }
 
-/** Starts a bulk operation. No row means that there is one with this id already. */
+/** Starts a bulk operation. No row means that there is one with this id already, or that too many are running. */
 export const startBulk = statement<{ id: string }>()(
   'bulk.start',
   (p: NewBulk) => sql`
   with changed as (
     insert into holdfast.bulk (id, operation, tenant, filter, change, asked_by, reason, rate, expected, is_least, sample)
-    values (${p.id}::uuid, ${p.operation}, ${p.tenant}::text, ${p.filter}::json, ${p.change}::json, ${p.by}::text, ${p.reason}::text, ${p.rate}::int,
-      ${p.expected}::int, ${p.isLeast}::boolean, ${p.sample}::uuid[])
+    select ${p.id}::uuid, ${p.operation}, ${p.tenant}::text, ${p.filter}::json, ${p.change}::json, ${p.by}::text, ${p.reason}::text, ${p.rate}::int,
+      ${p.expected}::int, ${p.isLeast}::boolean, ${p.sample}::uuid[]
+    where (select count(*) from holdfast.bulk as other where other.state = 'running' and other.tenant is not distinct from ${p.tenant}::text) < ${p.most}::int
     on conflict (id) do nothing
     returning *
   ),

@@ -51,17 +51,29 @@ export interface Bulk {
 
 /** The conditions of a bulk operation. */
 export interface ShownFilter {
+  /** The kind of the jobs. */
   kind?: string
+  /** Their queue. */
   queue?: string
+  /** Their tenant. */
   tenant?: string
+  /** The states that they may be in. */
   states: State[]
+  /** Their error code. */
   error?: string
+  /** Text in their error message. */
   errorText?: string
+  /** Text in their input. */
   text?: string
+  /** When they were submitted, at the earliest. */
   since?: Date
+  /** Before when they were submitted. */
   until?: Date
+  /** When they ended, at the earliest. */
   endedSince?: Date
+  /** Before when they ended. */
   endedUntil?: Date
+  /** Whether fan-out items are changed one by one. */
   items: boolean
 }
 
@@ -102,6 +114,9 @@ export interface BulkOperations {
   /** Stops an operation. What it has changed stays changed. Throws bulk_not_found, or bulk_ended if it has finished. */
   stop(id: string, options?: TenantScope & Actor & { reason?: string }): Promise<Bulk>
 }
+
+/** How many operations of one tenant may run at once. They take turns with those of others. */
+const mostRunning = 20
 
 /** Makes the bulk operations of an engine. */
 export function makeBulk(store: Store): BulkOperations {
@@ -145,8 +160,14 @@ async function start(store: Store, request: NewBulkOperation): Promise<Bulk> {
       'bulk_matches_nothing',
       `No job matches, so there is nothing to ${operation}. Nothing was changed; check the filter with a preview.`,
     )
-  await store.run(startBulk, { ...asked, expected: count, isLeast: isAtLeast, sample: sample.map((job) => job.id) })
-  return (await sameBulk(store, asked)) as Bulk
+  const counted = { expected: count, isLeast: isAtLeast, sample: sample.map((job) => job.id) }
+  await store.run(startBulk, { ...asked, ...counted, most: mostRunning })
+  const started = await sameBulk(store, asked)
+  if (started) return started
+  throw new HoldfastError(
+    'bulk_limit',
+    `${mostRunning} bulk operations of ${filter.tenant === null ? 'all tenants' : `the tenant ${filter.tenant}`} are running; wait until one has ended, or stop one.`,
+  )
 }
 
 /** The operation with this id, if it was asked for in the same way. Throws bulk_conflict if it is another one. */

@@ -15,7 +15,7 @@ import type { Store } from '../postgres/store.ts'
 import { pause } from '../service/service.ts'
 import { type Acted, type ActOptions, act, skip } from './act.ts'
 import { claimBulk, endPass, type HeldBulk, holdBulk, lockedOnes, noteProgress, releaseBulk } from './carry-on.sql.ts'
-import { lookForJobs } from './find.ts'
+import { lookForJobs, mostAfter } from './find.ts'
 
 /** What happens while bulk operations are carried on, for logs and metrics. */
 export interface BulkObserver {
@@ -30,13 +30,13 @@ export interface CarryOptions extends ActOptions {
   store: Store
   /** The name of this process in the rows that it holds. */
   holder: string
+  /** How long a process may be silent before another one takes its operation over. */
+  leaseMs: number
   observer: BulkObserver
 }
 
-/** How long a process may be silent before another one takes its operation over. */
-export const bulkLeaseMs = 10_000
 /** How long one operation may go on while others wait. */
-const turnMs = 2_000
+const turnMs = 1_000
 /** How many jobs one transaction changes, and how many one look returns. */
 const pageSize = 250
 const lookSize = 1_000
@@ -48,15 +48,14 @@ export const mostListed = 10_000
 const passes = 3
 const passMs = 1_000
 const errorPauseMs = 5_000
-const longestPauseMs = 1_000
 
 /** A page that was not changed, because the operation was stopped or another process has it. */
 const lost = 'lost'
 
 /** Carries on the bulk operation that has waited longest, for one turn. Returns whether there was one. */
 export async function carryOn(options: CarryOptions, signal?: AbortSignal): Promise<boolean> {
-  const { store, holder, observer } = options
-  const [bulk] = await store.run(claimBulk, { holder, leaseMs: bulkLeaseMs })
+  const { store, holder, leaseMs, observer } = options
+  const [bulk] = await store.run(claimBulk, { holder, leaseMs })
   if (!bulk) return false
   const { id, term } = bulk
   try {
@@ -65,7 +64,7 @@ export async function carryOn(options: CarryOptions, signal?: AbortSignal): Prom
   } catch (error) {
     observer.failed(bulk, error)
     // if this fails as well, the lease runs out
-    await store.run(releaseBulk, { id, term, pauseMs: errorPauseMs, error: messageOf(error) })
+    await store.run(releaseBulk, { id, term, pauseMs: Math.min(errorPauseMs, leaseMs), error: messageOf(error) })
   }
   return true
 }
@@ -77,6 +76,7 @@ class Turn {
   readonly #signal: AbortSignal | undefined
   readonly #untilMs = performance.now() + turnMs
   #cursor: string | null
+  #most = lookSize
   /** When the next page may start, by the rate. */
   #freeMs = performance.now()
 
@@ -103,7 +103,9 @@ class Turn {
     const { store } = this.#options
     const { id, filter, seq, pass } = this.#bulk
     if (pass === 0) {
-      const { rows, next } = await lookForJobs(store, filter, { below: this.#cursor, seq, limit: lookSize })
+      const look = { below: this.#cursor, seq, limit: lookSize, most: this.#most }
+      const { rows, next } = await lookForJobs(store, filter, look)
+      this.#most = mostAfter(look, rows.length)
       return { ids: rows.map((row) => row.id), next }
     }
     const rows = await store.run(lockedOnes, { id, below: this.#cursor ?? highestId, limit: lookSize })
@@ -180,7 +182,7 @@ class Turn {
       id,
       term,
       cursor,
-      leaseMs: bulkLeaseMs,
+      leaseMs: this.#options.leaseMs,
       done: done.length,
       noLonger: pass === 0 ? [] : done,
       skipped: {
@@ -215,7 +217,7 @@ class Turn {
     const { rate } = this.#bulk
     if (rate === null) return
     const nowMs = performance.now()
-    if (this.#freeMs > nowMs) await pause(Math.min(longestPauseMs, this.#freeMs - nowMs), this.#signal)
+    if (this.#freeMs > nowMs) await pause(Math.min(this.#options.leaseMs / 2, this.#freeMs - nowMs), this.#signal)
     this.#freeMs = Math.max(performance.now(), this.#freeMs) + (jobs / rate) * 1_000
   }
 }

@@ -17,7 +17,8 @@ export function carryingOn({
   config: Config
   observer: BulkObserver
 }): Duty {
-  const options = { store, observer, holder: `${hostname()}:${process.pid}`, keysMs: config.keepKeysMs }
+  const holder = `${hostname()}:${process.pid}`
+  const options = { store, observer, holder, leaseMs: config.leaseMs, keysMs: config.keepKeysMs }
   return {
     name: 'carryOnBulk',
     everyMs: 500,

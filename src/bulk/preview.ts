@@ -2,7 +2,7 @@ import type { JobId } from '../job/id.ts'
 import type { Runner } from '../postgres/store.ts'
 import { type JobSummary, summaryOf } from '../reads/job.ts'
 import type { StoredFilter } from './filter.ts'
-import { lookForJobs } from './find.ts'
+import { lookForJobs, mostAfter } from './find.ts'
 
 /** How many jobs a bulk operation would change, and some of them. */
 export interface BulkPreview {
@@ -26,10 +26,11 @@ const pageSize = 2_000
 export async function countJobs(store: Runner, filter: StoredFilter, before: string | null): Promise<BulkPreview> {
   const untilMs = performance.now() + mostMs
   const sample: JobSummary[] = []
-  let [count, next] = [0, before]
+  let [count, next, most] = [0, before, pageSize]
   do {
     const limit = Math.min(pageSize, mostCounted - count)
-    const found = await lookForJobs(store, filter, { below: next, seq: null, limit })
+    const found = await lookForJobs(store, filter, { below: next, seq: null, limit, most })
+    most = mostAfter({ limit, most }, found.rows.length)
     count += found.rows.length
     sample.push(...found.rows.slice(0, sampleSize - sample.length).map(summaryOf))
     next = found.next

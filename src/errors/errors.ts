@@ -49,6 +49,7 @@ export const errorCodes = {
   bulk_ended: { status: 409, meaning: 'The bulk operation has already finished.' },
   bulk_matches_nothing: { status: 422, meaning: 'No job matches the filter of the bulk operation.' },
   bulk_conflict: { status: 409, meaning: 'Another bulk operation already has that id.' },
+  bulk_limit: { status: 429, meaning: 'Too many bulk operations are running.' },
   event_type_unknown: { status: 422, meaning: 'No event has that type.' },
   group_invalid: { status: 422, meaning: 'The name or number of partitions of a group is invalid.' },
   group_not_found: { status: 404, meaning: 'No group has that name.' },

@@ -1,3 +1,4 @@
+import type { NewBulkOperation } from '../bulk/request.ts'
 import type { GivenSettings } from '../config/config.ts'
 import type { ErrorCode } from '../errors/errors.ts'
 import type { Effect } from './observed.ts'
@@ -31,6 +32,12 @@ export type BusOrder =
   | { do: 'list-deliveries' | 'replay-dead' }
   | { do: 'replay-delivery'; id: string }
 
+/** Orders about bulk operations and queues. Each operation has an id, so that an order can be carried out twice. */
+export type BulkOrder =
+  | { do: 'bulk'; id: string; request: Omit<NewBulkOperation, 'id'> }
+  | { do: 'stop-bulk'; id: string }
+  | { do: 'hold-queue' | 'free-queue'; queue: string }
+
 /** What the prover can order a process to do. */
 export type Order =
   | { do: 'start'; role: Role; url: string; settings: GivenSettings; module: string | undefined }
@@ -43,6 +50,7 @@ export type Order =
   | { do: 'reclaim'; pid: number }
   | BarrierOrder
   | BusOrder
+  | BulkOrder
   | { do: 'arrive'; id: string; parts: number[] }
   | { do: 'abort' | 'read-barrier'; id: string }
 

@@ -1,4 +1,5 @@
 import { ownedOrphans } from './barrier-orphans.ts'
+import { bulkOrphans } from './bulk-orphans.ts'
 import { logOrphans } from './log-orphans.ts'
 import { webhookOrphans } from './webhook-orphans.ts'
 
@@ -205,6 +206,7 @@ export const orphans = {
   ...logOrphans,
   ...ownedOrphans,
   ...webhookOrphans,
+  ...bulkOrphans,
   'leader-hangs': {
     comesAbout:
       'The leader freezes, loses its network or dies in the middle of a sweep, or another transaction holds a lock on its row.',

@@ -239,6 +239,8 @@ export interface Facts {
   workers: WorkerFacts | null
   /** Handlers of earlier attempts that still run. */
   unresponsive?: HandlerFacts[]
+  /** The bulk operation that changed it last. */
+  bulk?: { id: string; operation: string; state: string; nextAt: Moment; leaseUntil: Moment } | null
   /** How many due jobs of its kind are ahead of it; `mostAhead` stands for that many or more. */
   ahead?: number | null
   barriers: BarrierFacts[]
