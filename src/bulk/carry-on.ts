@@ -94,7 +94,7 @@ class Turn {
       const changed = await this.#change(ids, next)
       if (changed === lost) return lost
       if (changed === 'kept' && next === null) return this.#endPass()
-      if (this.#isOver()) return Math.max(0, this.#freeMs - performance.now())
+      if (changed === 'cut' || this.#isOver()) return Math.max(0, this.#freeMs - performance.now())
     }
   }
 
@@ -118,7 +118,7 @@ class Turn {
     const size = this.#pageSize()
     for (let from = 0; from < ids.length; from += size) {
       const page = ids.slice(from, from + size)
-      await this.#pace(page.length)
+      if (!(await this.#isFreeFor(page.length))) return 'cut'
       const isLast = from + size >= ids.length
       if ((await this.#page(page, isLast ? (next ?? lowestId) : (page.at(-1) as string))) === lost) return lost
       if (this.#isOver() && !isLast) return 'cut'
@@ -212,13 +212,15 @@ class Turn {
     return rate === null ? pageSize : Math.max(1, Math.min(pageSize, Math.floor(rate / 4)))
   }
 
-  /** Waits until the rate allows the next page, which then uses up so much time. */
-  async #pace(jobs: number): Promise<void> {
+  /** Waits until the rate allows the next page, which then uses up so much time. If that is too long for the lease, the turn ends. */
+  async #isFreeFor(jobs: number): Promise<boolean> {
     const { rate } = this.#bulk
-    if (rate === null) return
-    const nowMs = performance.now()
-    if (this.#freeMs > nowMs) await pause(Math.min(this.#options.leaseMs / 2, this.#freeMs - nowMs), this.#signal)
+    if (rate === null) return true
+    const waitMs = this.#freeMs - performance.now()
+    if (waitMs > this.#options.leaseMs / 2) return false
+    if (waitMs > 0) await pause(waitMs, this.#signal)
     this.#freeMs = Math.max(performance.now(), this.#freeMs) + (jobs / rate) * 1_000
+    return true
   }
 }
 

@@ -1,10 +1,10 @@
 import { HoldfastError } from '../errors/errors.ts'
 import { type Known, refuseUnknown } from '../errors/options.ts'
 import { firstIdAt, highestId, lowestId } from '../job/id.ts'
-import { isState, type State } from '../job/machine.ts'
+import { isFinal, isState, type State } from '../job/machine.ts'
 import { isName, nameRule } from '../job/names.ts'
 import { flagOf, mustBeObject, refuse, textOf, timeOf } from '../job/validate-argument.ts'
-import { type BulkOperation, bulkOperations, ruleOf } from './operations.ts'
+import { type BulkOperation, ruleOf } from './operations.ts'
 
 /** Which jobs a bulk operation applies to. All conditions must hold; at least one is required, or `all`. */
 export interface BulkFilter {
@@ -118,7 +118,7 @@ function mustBeApart(first: string, from: Date | undefined, second: string, to: 
 function mustFitOperation(operation: BulkOperation, filter: BulkFilter): void {
   const rule = ruleOf(operation)
   const ofEnded = (['error', 'errorText', 'endedSince', 'endedUntil'] as const).find((one) => filter[one] !== undefined)
-  if (ofEnded && !rule.states.some((state) => bulkOperations.delete.states.some((final) => final === state)))
+  if (ofEnded && !rule.states.some(isFinal))
     throw new HoldfastError(
       'option_invalid',
       `The option ${ofEnded} matches only jobs that have ended, and ${operation} applies only to jobs that are ${listed(rule.states)}.`,
