@@ -1,4 +1,5 @@
 import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { gateKeyOf } from '../transitions/gates.sql.ts'
 import { wakeIdle } from '../transitions/wake.sql.ts'
 
 /** The job that a barrier submits when its last part has arrived. */
@@ -60,12 +61,12 @@ export function firing(source: string): Sql {
     from ${from} as source
     where source.is_fired
     on conflict (id) do nothing
-    returning id, kind, queue, tenant, priority, crash_budget
+    returning id, kind, queue, tenant, priority, crash_budget, limit_key
   ),
   fired_ready as (
-    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget)
+    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget, gate_key)
     select fired.id, greatest(now(), coalesce(source.run_at, now() + source.delay_ms * interval '1 ms')), fired.kind, fired.queue, fired.tenant, fired.priority,
-      fired.crash_budget
+      fired.crash_budget, ${gateKeyOf('fired')}
     from ${from} as source
     join fired on fired.id = source.job_id
   ),

@@ -10,6 +10,7 @@ import { addEvents } from './events.ts'
 import { isVerboseIn, tellFailure } from './failure.ts'
 import { addJobs } from './jobs.ts'
 import { addKeys } from './keys.ts'
+import { addLimits } from './limits.ts'
 import { addMigrate } from './migrate.ts'
 import { addProve } from './prove.ts'
 import { addPrune } from './prune.ts'
@@ -40,6 +41,7 @@ const commands = [
   addRedo,
   addEvents,
   addWebhooks,
+  addLimits,
   addKeys,
   addAudit,
   addPrune,

@@ -37,6 +37,7 @@ const submit: Known<Omit<SubmitOptions, 'webhook'>> & { webhook: typeof webhook 
   runAt: true,
   delayMs: true,
   priority: true,
+  limitKey: true,
   meta: true,
   traceparent: true,
   webhook,

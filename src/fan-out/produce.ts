@@ -4,6 +4,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob, AnyStage, StageContext } from '../job/define.ts'
 import type { Items } from '../job/fan-out.ts'
 import type { HeldFence, JobId } from '../job/id.ts'
+import { limitKeyOf } from '../job/limit.ts'
 import { encodeStorable } from '../job/storable.ts'
 import type { Runner } from '../postgres/store.ts'
 import { addItems, type BarrierRow, type ItemBatch } from './fan-out.sql.ts'
@@ -112,6 +113,7 @@ function makeAdder(
       batch.inputs.push(input)
       batch.keys.push(key)
       batch.positions.push(position)
+      batch.limitKeys.push(limitKeyOfItem(producer.stage, input))
       bytes += Buffer.byteLength(input)
       return batch.ids.length < config.batchSize && bytes < mostBytes ? true : flush()
     },
@@ -159,7 +161,14 @@ function emptyBatch(config: Config, { fence, job, stage, row }: Producer, barrie
     inputs: [],
     keys: [],
     positions: [],
+    limitKeys: [],
   }
+}
+
+/** What the limit of an item's own kind counts it by. */
+function limitKeyOfItem({ each }: AnyStage, input: string): string | null {
+  const limit = typeof each === 'object' && 'stages' in each ? (each as AnyJob).limit : undefined
+  return limit?.key === undefined ? null : limitKeyOf((each as AnyJob).kind, limit, JSON.parse(input))
 }
 
 async function encodeItem(config: Config, { stage }: Producer, item: unknown, position: number): Promise<string> {

@@ -6,6 +6,7 @@ import { groupOperations } from './routes/groups.ts'
 import { jobOperations } from './routes/jobs.ts'
 import { keyOperations } from './routes/keys.ts'
 import { kindOperations } from './routes/kinds.ts'
+import { limitOperations } from './routes/limits.ts'
 import { operateOperations } from './routes/operate.ts'
 import { remoteOperations } from './routes/remote.ts'
 import { submitOperations } from './routes/submit.ts'
@@ -22,6 +23,7 @@ export const operations: readonly Operation[] = [
   ...webhookOperations,
   ...deliveryOperations,
   ...operateOperations,
+  ...limitOperations,
   ...kindOperations,
   ...remoteOperations,
   ...groupOperations,

@@ -4,7 +4,14 @@ import type { Each, FanOut } from './fan-out.ts'
 
 type Rules = Known<Pick<AnyStage, 'retries' | 'timeoutMs' | 'backoff'>>
 
-const ofKind: Known<Common<Schema>> = { input: true, queue: true, priority: true, crashBudget: true, keep: true }
+const ofKind: Known<Common<Schema>> = {
+  input: true,
+  queue: true,
+  priority: true,
+  crashBudget: true,
+  keep: true,
+  limit: true,
+}
 const ofRules: Rules = { retries: true, timeoutMs: true, backoff: true }
 const ofBackoff: Known<Backoff> = { baseMs: true, factor: true, maxMs: true }
 const ofEach: Known<Each<unknown, unknown>> = { run: true, ...ofRules }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PermanentError } from '../errors/errors.ts'
+import { PermanentError, RateLimited } from '../errors/errors.ts'
 import { type AnyJob, defineJob } from '../job/define.ts'
 import { fanOutKinds } from './fan-out-kinds.ts'
 import { type Context, observed, type Report } from './observed.ts'
@@ -52,6 +52,8 @@ function simpleKinds(report: Report): AnyJob[] {
       ],
     }),
     defineJob('chatty', { run: observed(report, chat) }),
+    // its own queue, so that a limit on that changes nothing for others
+    defineJob('limited', { queue: 'limited', limit: { concurrency: 1 }, run: observed(report, slowDown) }),
     // waits for a while between its two attempts, so that there is time to make it a suspect
     defineJob('resting', {
       retries: 20,
@@ -106,6 +108,11 @@ function misbehavingKinds(report: Report): AnyJob[] {
 /** Fails the first attempt of a job. */
 export function failFirst({ attempt }: Context): void {
   if (attempt === 1) throw new Error('The first attempt fails.')
+}
+
+/** Is told to slow down at the first attempt of a job. */
+function slowDown({ attempt }: Context): void {
+  if (attempt === 1) throw new RateLimited({ retryAfterMs: 50 })
 }
 
 /** Reports progress and writes log lines for a while. */

@@ -39,7 +39,7 @@ export type Order =
   | { do: 'submit-many'; kind: string; keys: string[] }
   | { do: 'cancel' | 'redo' | 'await'; id: string }
   | { do: 'read'; id: string }
-  | { do: 'pause' }
+  | { do: 'pause' | 'limit' }
   | { do: 'reclaim'; pid: number }
   | BarrierOrder
   | BusOrder

@@ -3,6 +3,7 @@ import { barriers, expiry } from './scenarios/barriers.ts'
 import { crash, staggeredPoison } from './scenarios/crash.ts'
 import { drain } from './scenarios/drain.ts'
 import { fanOut, join } from './scenarios/fan-out.ts'
+import { limits } from './scenarios/limits.ts'
 import { migration } from './scenarios/migration.ts'
 import { outage } from './scenarios/outage.ts'
 import { readers } from './scenarios/readers.ts'
@@ -17,6 +18,7 @@ import { ambiguous, idle, work } from './scenarios/work.ts'
 /** All scenarios, the cheapest first. */
 export const scenarios: readonly Scenario[] = [
   work,
+  limits,
   join,
   fanOut,
   barriers,

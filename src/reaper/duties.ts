@@ -22,6 +22,7 @@ import { requeueUnjoinable } from './duties/fan-outs/requeue-waiting.ts'
 import { stopStrays } from './duties/fan-outs/stop-strays.ts'
 import { stopUnstopped } from './duties/fan-outs/stop-unstopped.ts'
 import { forgetSessionsAndRefusals } from './duties/forget-sessions-and-refusals.ts'
+import { reopenGates } from './duties/reopen-gates.ts'
 import { layLog } from './duties/lay-log.ts'
 import { type Asking, askOwner } from './duties/owned-barriers/ask-owner.ts'
 import { expireUnowned } from './duties/owned-barriers/expire-unowned.ts'
@@ -44,6 +45,7 @@ export const makeDuties = (): readonly Duty[] => [
   reviveHung(),
   ...fanOutDuties(),
   ...ownedBarrierDuties,
+  reopenGates(),
   settleParked,
   reportStranded,
   forgetSessionsAndRefusals,

@@ -1,4 +1,5 @@
 import { ownedOrphans } from './barrier-orphans.ts'
+import { gateOrphans } from './gate-orphans.ts'
 import { logOrphans } from './log-orphans.ts'
 import { webhookOrphans } from './webhook-orphans.ts'
 
@@ -202,6 +203,7 @@ export const orphans = {
     duty: 'requeueWaiting',
     test: 'a waiting job that no barrier will join continues',
   },
+  ...gateOrphans,
   ...logOrphans,
   ...ownedOrphans,
   ...webhookOrphans,

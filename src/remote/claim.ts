@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
-import type { Store } from '../postgres/store.ts'
+import type { Runner, Store } from '../postgres/store.ts'
 import { fenceOfHeld } from '../worker/claim.sql.ts'
+import { GatedLanes } from '../worker/gated-lanes.ts'
 import { type Lane, lanesOf, rotated } from '../worker/lanes.ts'
 import { wantWake } from '../worker/session.sql.ts'
 import { endDrain, takeDrain, waitingRemoteSuspect } from '../worker/suspect.sql.ts'
@@ -8,6 +9,7 @@ import { suspectEveryMs, suspectPatienceMs } from '../worker/suspects.ts'
 import { jobOf, stageOf, stagesBefore } from './kinds.ts'
 import {
   claimForRemote,
+  claimGatedForRemote,
   claimSuspectForRemote,
   holdSession,
   type RemoteClaimedRow,
@@ -55,6 +57,11 @@ const mostRemembered = 10_000
 /** How many polls of the first waiter the others skip before they poll themselves. */
 const pollEvery = 10
 
+/** How often a claim looks at gates that other claims hold. */
+const mostLooks = 5
+
+type RemoteParams = Omit<Parameters<typeof claimForRemote.build>[0], 'most'>
+
 interface Polling {
   session: RemoteRow
   lanes: Lane[]
@@ -72,6 +79,9 @@ export class RemoteClaimer {
   readonly #parts: RemoteClaimParts
   /** When this process last looked for suspects for a session. Looking takes a transaction, and suspects are rare. */
   readonly #suspectsAtMs = new Map<number, number>()
+  /** Which lanes have gates, and where in the hints the next look starts. */
+  readonly #gated = new Map<string, GatedLanes>()
+  #after = ''
   #polls = 0
 
   constructor(parts: RemoteClaimParts) {
@@ -126,7 +136,31 @@ export class RemoteClaimer {
     const { id: sessionId, tenant, remote } = session
     const params = { sessionId, tenant, lanes: rotated(lanes, this.#polls), deadlinesMs: remote.deadlinesMs }
     const suspects = this.#isTimeForSuspects(sessionId, isWoken) ? await this.#pollSuspect({ ...params, most: 1 }) : []
-    return suspects.length > 0 ? suspects : this.#parts.store.run(claimForRemote, { ...params, most })
+    if (suspects.length > 0) return suspects
+    const free = await this.#parts.store.run(claimForRemote, { ...params, most })
+    return free.length > 0 ? free : this.#pollGates(params, most, false)
+  }
+
+  /** Claims through gates, if some of the lanes have any. If other claims hold them, it looks again. */
+  async #pollGates(params: RemoteParams, most: number, isSuspect: boolean, store: Runner = this.#parts.store): Promise<RemoteClaimedRow[]> {
+    const lanes = await this.#gatedOf(params.lanes).next(store)
+    if (lanes.length === 0) return []
+    for (let look = 0; look < mostLooks; look++) {
+      const rows = await store.run(claimGatedForRemote, { ...params, lanes, most, isSuspect, after: this.#after })
+      const told = rows.find((row) => row.id === null) as { size: number; kind: string } | undefined
+      if (!isSuspect) this.#after = told?.kind ?? ''
+      const jobs = rows.filter((row): row is RemoteClaimedRow => row.id !== null)
+      if (jobs.length > 0 || told?.size !== 1) return jobs
+    }
+    return []
+  }
+
+  #gatedOf(lanes: Lane[]): GatedLanes {
+    const name = JSON.stringify(lanes.map(({ queue, kind }) => [queue, kind]).sort())
+    const known = this.#gated.get(name) ?? new GatedLanes(lanes)
+    if (this.#gated.size >= mostRemembered) this.#gated.clear()
+    this.#gated.set(name, known)
+    return known
   }
 
   #isTimeForSuspects(sessionId: number, isWoken: boolean): boolean {
@@ -146,7 +180,8 @@ export class RemoteClaimer {
     return store.transaction(async (runner) => {
       const { sessionId, lanes, tenant } = params
       const [held] = await runner.run(holdSession, { id: sessionId })
-      const rows = held ? await runner.run(claimSuspectForRemote, params) : []
+      const free = held ? await runner.run(claimSuspectForRemote, params) : []
+      const rows = held && free.length === 0 ? await this.#pollGates(params, 1, true, runner) : free
       const [waiting] = rows.length === 0 ? await runner.run(waitingRemoteSuspect, { lanes, tenant }) : []
       if (waiting && waiting.waited_ms >= suspectPatienceMs(config))
         await runner.run(takeDrain, { ...waiting, sessionId })

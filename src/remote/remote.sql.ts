@@ -1,6 +1,8 @@
 import { eventOf, raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { tellingAll } from '../transitions/claim.sql.ts'
 import { isNoSuspect, isSuspect } from '../transitions/suspect.sql.ts'
-import { type Claim, type ClaimMore, claimThose, type HeldRow, tellingAll } from '../worker/claim.sql.ts'
+import { type Claim, claimThose, type HeldRow } from '../worker/claim.sql.ts'
+import type { GatedLane } from '../worker/gated-lanes.ts'
 import { type Kinds, seeingKinds, writeKinds } from '../worker/kind.sql.ts'
 import type { StoredRemote } from './kinds.ts'
 
@@ -111,9 +113,8 @@ interface RemoteClaim extends Claim {
 /** The size at which a claim stops adding jobs, so that one worker's claim can't exhaust the memory of a server. */
 const mostBytes = 16 * 1024 * 1024
 
-const more: ClaimMore = {
-  ...tellingAll,
-  taken: (picked) => sql`
+/** Which of the picked jobs to take. */
+const fitting = (picked: Sql) => sql`
       select weighed.place
       from (
         select sized.place, sum(sized.bytes) over (rows between unbounded preceding and 1 preceding) as before
@@ -125,8 +126,7 @@ const more: ClaimMore = {
           left join holdfast.job_payload as payload on payload.job_id = picked.id
         ) as sized
       ) as weighed
-      where coalesce(weighed.before, 0) < ${raw(String(mostBytes))}`,
-}
+      where coalesce(weighed.before, 0) < ${raw(String(mostBytes))}`
 
 /**
  * What a remote worker may claim: no job of another tenant, and no item that runs a part of its parent's kind. Once its lease has run out or
@@ -159,14 +159,29 @@ export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', 
     p,
     sql`${isNoSuspect} and ${isForRemote(p)} and not ${holds(p, isSuspect)}
           and not exists (select from holdfast.drain where session_id = ${p.sessionId}::bigint)`,
-    inRows(p),
-    more,
+    { ...tellingAll, answer: inRows(p) },
+    fitting,
   ),
 )
 
 /** Claims a suspect for a remote worker that holds nothing. */
 export const claimSuspectForRemote = statement<RemoteClaimedRow>()('job.claim_remote_suspect', (p: RemoteClaim) =>
-  claimThose(p, sql`${isSuspect} and ${isForRemote(p)} and not ${holds(p, raw('true'))}`, inRows(p), more),
+  claimThose(
+    p,
+    sql`${isSuspect} and ${isForRemote(p)} and not ${holds(p, raw('true'))}`,
+    { ...tellingAll, answer: inRows(p) },
+    fitting,
+  ),
+)
+
+/** Claims jobs for a remote worker through their gates: see src/transitions/gates.sql.ts. The last row, without an id, is about the look itself. */
+export const claimGatedForRemote = statement<RemoteClaimedRow | { id: null; size: number; kind: string }>()(
+  'job.claim_remote_gated',
+  (p: Omit<RemoteClaim, 'lanes'> & { lanes: readonly GatedLane[]; isSuspect: boolean; after: string }) => sql`
+  select *
+  from holdfast.claim_gated_remote(${p.sessionId}::bigint, ${p.lanes.map(({ queue }) => queue)}::text[], ${p.lanes.map(({ kind }) => kind)}::text[],
+    ${p.lanes.map(({ stageCount }) => stageCount)}::smallint[], ${p.most}::int, ${p.deadlinesMs}::jsonb, ${p.tenant}::text, ${p.isSuspect}::boolean,
+    ${p.after}::text, ${mostBytes}::bigint)`,
 )
 
 /** Attempts, each with the session that says it holds it: three lists in the same order. */

@@ -9,6 +9,7 @@
  * one gets the same answer.
  */
 import type { Config } from '../config/config.ts'
+import { longestHoldMs } from '../errors/errors.ts'
 import type { Fence, HeldFence } from '../job/id.ts'
 import { announces } from '../job/machine.ts'
 import { isPassing } from '../postgres/connection.ts'
@@ -22,7 +23,7 @@ import { fenceOfHeld } from '../worker/claim.sql.ts'
 import { afterFailure, afterSuccess, encodeOutput, type Rules } from '../worker/rules.ts'
 import { rulesOf } from './kinds.ts'
 import { earlierWrites, type HeldRemoteRow, heldAttempts, outputRefused, type RemoteRow } from './remote.sql.ts'
-import { jobErrorOf, type RemoteOutcome, refuse } from './validate.ts'
+import { jobErrorOf, type RemoteOutcome, refuse, wholeOf } from './validate.ts'
 
 /** What happens to the attempts of remote workers, for logs and metrics. */
 export interface RemoteObserver {
@@ -192,6 +193,8 @@ function claimedBy(all: Claimed[]) {
 
 function checkOutcome(entry: RemoteOutcome): void {
   if (entry.outcome === 'failed') jobErrorOf(entry.error)
+  else if (entry.outcome === 'released' && entry.retryAfterMs !== undefined)
+    wholeOf('retryAfterMs', entry.retryAfterMs, { min: 0, max: longestHoldMs })
   else if (!Object.hasOwn(eventsOf, entry.outcome))
     refuse(
       `outcome must be one of ${Object.keys(eventsOf).join(', ')}, not ${JSON.stringify(entry.outcome) ?? 'undefined'}`,
@@ -199,7 +202,8 @@ function checkOutcome(entry: RemoteOutcome): void {
 }
 
 function outcomeOf(config: Config, rules: Rules, entry: RemoteOutcome): Outcome {
-  if (entry.outcome === 'released') return { move: 'release' }
+  if (entry.outcome === 'released')
+    return { move: 'release', ...(entry.retryAfterMs !== undefined && { holdMs: entry.retryAfterMs }) }
   if (entry.outcome === 'failed') return afterFailure(rules, jobErrorOf(entry.error))
   const encoded = encodeOutput(config, rules, entry.output)
   return 'error' in encoded ? afterFailure(rules, encoded.error) : afterSuccess(rules, encoded.output)

@@ -9,6 +9,8 @@ import { type Statement, textOf } from '../postgres/sql.ts'
 import { itemDefinitions } from '../transitions/barrier-counters.sql.ts'
 import { joinDefinition } from '../transitions/end.sql.ts'
 import { logDefinitions } from '../transitions/event-log.sql.ts'
+import { gatedClaimDefinitions } from '../transitions/gated-claim.sql.ts'
+import { gateDefinitions } from '../transitions/gates.sql.ts'
 import { statusDefinition } from '../transitions/job-status.sql.ts'
 import { snapshotDefinition } from '../transitions/snapshot.sql.ts'
 import { guards } from './guards.sql.ts'
@@ -35,6 +37,8 @@ export const definitions: readonly Definition[] = [
   joinDefinition,
   ...itemDefinitions,
   snapshotDefinition,
+  ...gateDefinitions,
+  ...gatedClaimDefinitions,
 ].map((statement) => ({
   name: statement.name,
   checksum: createHash('sha256')

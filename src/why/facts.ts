@@ -85,6 +85,31 @@ export interface HandlerFacts {
   pid?: number
 }
 
+/** One limit, and who holds its slots. */
+export interface OneLimitFacts {
+  scope: 'kind' | 'queue'
+  name: string
+  /** The key that it is on; null if it is on the whole kind or queue. */
+  key: string | null
+  concurrency: number | null
+  rate: number | null
+  rateMs: number | null
+  /** How many jobs may start now by its rate; null without a rate. */
+  tokens: number | null
+  holding: number
+  /** The first few of them. */
+  holders?: { id: string; sessionId: number; since: Moment }[]
+}
+
+/** The limits that apply to a job that waits at a gate. */
+export interface LimitFacts {
+  key: string
+  /** Until when its key is held back, because another system asked to wait. */
+  heldUntil: Moment | null
+  isOpen: boolean
+  limits: OneLimitFacts[]
+}
+
 /** The items of a barrier, counted. */
 export interface LedgerFacts {
   queued: number
@@ -239,6 +264,8 @@ export interface Facts {
   workers: WorkerFacts | null
   /** Handlers of earlier attempts that still run. */
   unresponsive?: HandlerFacts[]
+  /** The limits that apply to it, if it waits at a gate. */
+  limit?: LimitFacts | null
   /** How many due jobs of its kind are ahead of it; `mostAhead` stands for that many or more. */
   ahead?: number | null
   barriers: BarrierFacts[]

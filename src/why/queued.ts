@@ -4,6 +4,7 @@ import type { OrphanName } from '../reaper/orphans.ts'
 import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
 import { mostAhead, type WorkerFacts } from './facts.ts'
 import { formatSnapshot } from './old-snapshot.ts'
+import { limitRules } from './limited.ts'
 import type { Rule } from './rule.ts'
 
 const states = ['queued'] as const
@@ -136,6 +137,7 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     next: () => ({ what: 'It is claimed as soon as a worker whose kind has that stage starts', byAt: null }),
     repair: null,
   },
+  ...limitRules,
   {
     code: 'suspect',
     states,

@@ -2,11 +2,14 @@ import type { Config } from '../config/config.ts'
 import type { AnyJob } from '../job/define.ts'
 import { type Store, tellingRunner } from '../postgres/store.ts'
 import { type Loop, loop, type Service } from '../service/service.ts'
+import type { ClaimBatch } from '../transitions/claim.sql.ts'
 import { heldFenceOf } from './attempt.ts'
 import type { AttemptPool } from './attempt-pool.ts'
 import { claimJobs, claimSuspects, nextDue } from './claim.sql.ts'
 import { rowsOf } from './claim-batch.ts'
 import { Floors } from './floors.ts'
+import { claimGated, type LookRow } from './gated-claim.sql.ts'
+import { GatedLanes } from './gated-lanes.ts'
 import type { Taker } from './handover.ts'
 import { deadlinesOf, type Lane, rotated } from './lanes.ts'
 import type { PrefetchSize } from './prefetch-size.ts'
@@ -47,6 +50,11 @@ export class Claimer implements Service {
   readonly #floors = new Floors()
   readonly #suspects: Suspects
   readonly #unheld: UnheldAttempts
+  readonly #gatedLanes: GatedLanes
+  /** What the last claim through gates said: where hints go on, whether gates are left, and when one opens by itself. */
+  #gates = { after: '', isMore: false, dueMs: Number.POSITIVE_INFINITY }
+  #fruitless = 0
+  #turns = 0
   #suspectClaims = 0
   /** Whether there may be more due jobs than the last claim had room for. */
   #mayBeMore = true
@@ -59,7 +67,8 @@ export class Claimer implements Service {
     this.#loop = loop({ turn: () => this.#turn(), onError })
     this.#store = tellingRunner(options.store, () => this.#loop.beat())
     this.#deadlinesMs = deadlinesOf(options.jobs, config)
-    this.#suspects = new Suspects({ ...options, store: this.#store, claimOne: () => this.#claim(claimSuspects, 1) })
+    this.#suspects = new Suspects({ ...options, store: this.#store, claimOne: () => this.#claimSuspect() })
+    this.#gatedLanes = new GatedLanes(options.lanes)
     this.#unheld = new UnheldAttempts({
       store: this.#store,
       session,
@@ -106,38 +115,78 @@ export class Claimer implements Service {
     if (await this.#suspects.look(2 * suspectEveryMs)) return this.#stayReserved()
     const most = Math.min(attemptPool.room(), mostAtOnce)
     if (most <= 0) return config.pollMs
-    const count = await this.#claim(claimJobs, most)
+    const count = await this.#claimBoth(most)
     if (count > 0) this.#suspects.othersTaken()
     if (await this.#suspects.look(suspectEveryMs)) return this.#stayReserved()
-    return count === most ? this.#goOn() : this.#rest(count)
+    if (count === most) return this.#goOn()
+    return this.#gates.isMore ? this.#lookAgain(count) : this.#rest(count)
   }
 
-  async #claim(statement: typeof claimJobs, most: number): Promise<number> {
-    const { session, attemptPool, taker, lanes } = this.#options
+  /** Claims jobs without limits and jobs at gates. They take turns in coming first, so that neither starves the other. */
+  async #claimBoth(most: number): Promise<number> {
+    const gated = await this.#gatedLanes.next(this.#store)
+    if (gated.length === 0) return this.#claimLanes(most)
+    const isGatedFirst = this.#turns++ % 2 === 0
+    const first = isGatedFirst ? await this.#claimGated(most, false) : await this.#claimLanes(most)
+    if (first === most) return first
+    return first + (isGatedFirst ? await this.#claimLanes(most - first) : await this.#claimGated(most - first, false))
+  }
+
+  #claimLanes(most: number): Promise<number> {
+    const startedMs = performance.now()
+    const look = this.#floors.look(this.#options.lanes, startedMs)
+    return this.#take(false, async (sessionId) => {
+      const { lanes, floors } = look
+      const params = { sessionId, lanes, floors, most, deadlinesMs: this.#deadlinesMs }
+      const batches = await this.#store.run(claimJobs, params)
+      const nowMs = performance.now()
+      const isFilled = sizeOf(batches) === most
+      this.#floors.raise(batches, { isFull: look.isFull, isFilled, ms: nowMs - startedMs, nowMs })
+      return batches
+    })
+  }
+
+  /** Suspects are few and have their own index, so they need no floors. */
+  async #claimSuspect(): Promise<number> {
+    const lanes = rotated(this.#options.lanes, this.#suspectClaims++)
+    const deadlinesMs = this.#deadlinesMs
+    const count = await this.#take(true, (sessionId) =>
+      this.#store.run(claimSuspects, { sessionId, lanes, most: 1, deadlinesMs }),
+    )
+    return count === 0 && this.#gatedLanes.isAny ? this.#claimGated(1, true) : count
+  }
+
+  async #claimGated(most: number, isSuspect: boolean): Promise<number> {
+    const lanes = await this.#gatedLanes.next(this.#store)
+    const { after } = this.#gates
+    return this.#take(isSuspect, async (sessionId) => {
+      const params = { sessionId, lanes, most, deadlinesMs: this.#deadlinesMs, isSuspect, after }
+      const rows = await this.#store.run(claimGated, params)
+      const told = rows.find((row) => row.lease_id === null) as LookRow | undefined
+      if (!isSuspect)
+        this.#gates = {
+          after: told?.kind ?? '',
+          isMore: told?.lease_size === 1,
+          dueMs: (told?.due_us ?? Number.POSITIVE_INFINITY) / 1000,
+        }
+      return rows.filter((row): row is ClaimBatch => row.lease_id !== null)
+    })
+  }
+
+  /** Runs a claim, and takes what it returns. `isAlone`: it is a suspect. */
+  async #take(isAlone: boolean, ask: (sessionId: number) => Promise<ClaimBatch[]>): Promise<number> {
+    const { session, attemptPool, taker } = this.#options
     const ticket = taker.beginClaim()
     if (ticket === null) return 0
     this.#unheld.claimBegan()
     const sessionId = session.id()
     this.#announceClaim(ticket, sessionId)
     let isOurs = true
-    const startedMs = performance.now()
-    // suspects are few and have their own index, so they need no floors
-    const look = statement === claimJobs ? this.#floors.look(lanes, startedMs) : null
-    const params = {
-      sessionId,
-      lanes: look?.lanes ?? rotated(lanes, this.#suspectClaims++),
-      floors: look?.floors ?? [],
-      most,
-      deadlinesMs: this.#deadlinesMs,
-    }
-    const batches = await this.#store.run(statement, params).finally(() => {
+    const batches = await ask(sessionId).finally(() => {
       isOurs = taker.endClaim()
     })
     const rows = rowsOf(batches, sessionId)
-    const nowMs = performance.now()
-    const isFilled = rows.length === most
-    if (look) this.#floors.raise(batches, { isFull: look.isFull, isFilled, ms: nowMs - startedMs, nowMs })
-    if (isOurs) attemptPool.take(rows, { isAlone: statement === claimSuspects })
+    if (isOurs) attemptPool.take(rows, { isAlone })
     else await this.#unheld.release(rows.map(heldFenceOf))
     this.#unheld.claimEnded()
     return rows.length
@@ -157,9 +206,16 @@ export class Claimer implements Service {
     return 0
   }
 
+  /** Gates are left, but other claims hold them, or this one had too many to look at. */
+  #lookAgain(count: number): number {
+    this.#fruitless = count === 0 ? this.#fruitless + 1 : 0
+    return Math.min(this.#options.config.pollMs, 2 ** Math.min(this.#fruitless, 8) * (0.5 + Math.random()))
+  }
+
   /** There was no more to claim. */
   async #rest(count: number): Promise<number> {
     this.#mayBeMore = false
+    this.#fruitless = 0
     if (count === 0) this.#options.prefetchSize.reset(performance.now())
     this.#emptyTurns = count === 0 ? this.#emptyTurns + 1 : 0
     if (this.#isWakeWanted) return this.#napMs()
@@ -183,7 +239,7 @@ export class Claimer implements Service {
     // before a nap this short, don't ask: a wake-up in the meantime would have to wait for the answer
     if (this.#emptyTurns === 0) return Math.min(patienceMs, soonMs)
     const [next] = await this.#store.run(nextDue, { lanes })
-    return Math.min(patienceMs, soonMs, next?.due_ms ?? patienceMs)
+    return Math.min(patienceMs, soonMs, next?.due_ms ?? patienceMs, this.#gates.dueMs)
   }
 
   async #setWakeWanted(isWanted: boolean): Promise<void> {
@@ -194,4 +250,9 @@ export class Claimer implements Service {
     // if the session was replaced in the meantime, the new one hasn't asked for anything
     if (session.id() === id) this.#isWakeWanted = isWanted
   }
+}
+
+/** How many jobs batches hold. */
+function sizeOf(batches: readonly ClaimBatch[]): number {
+  return batches.reduce((sum, { ids }) => sum + ids.split(',').length, 0)
 }

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { HoldfastError, messageOf, PermanentError } from '../errors/errors.ts'
+import { HoldfastError, messageOf, PermanentError, retryAfterOf } from '../errors/errors.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 import type { Attempt } from './attempt.ts'
 import { afterFailure, afterSuccess, encodeOutput, type Rules } from './rules.ts'
@@ -28,6 +28,12 @@ export function failure(attempt: Attempt, error: JobError): Outcome {
   // a handler that ends because it was aborted is not at fault
   if (attempt.abortedBy === 'shutdown' || attempt.abortedBy === 'lease_lost') return { move: 'release' }
   return afterFailure(rulesOf(attempt), error)
+}
+
+/** The outcome of an attempt whose handler threw this. */
+export function thrownBy(attempt: Attempt, thrown: unknown): Outcome {
+  const holdMs = attempt.abortedBy ? undefined : retryAfterOf(thrown)
+  return holdMs === undefined ? failure(attempt, errorOf(attempt, thrown)) : { move: 'release', holdMs }
 }
 
 /** The error of an attempt that exceeded its timeout. */

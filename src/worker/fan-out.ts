@@ -8,7 +8,7 @@ import { failedItems, type Summary, thresholdOf } from '../job/fan-out.ts'
 import { isNobodysFault } from '../postgres/connection.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import type { Attempt } from './attempt.ts'
-import { errorOf, failure, success } from './conclude.ts'
+import { errorOf, failure, success, thrownBy } from './conclude.ts'
 import type { HandlerParts } from './handler.ts'
 
 /**
@@ -46,7 +46,7 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
 function shortOf(attempt: Attempt, thrown: unknown): Outcome {
   if (thrown instanceof HoldfastError && isNobodysFault(thrown)) throw thrown
   const error = errorOf(attempt, thrown)
-  const outcome = failure(attempt, error)
+  const outcome = thrownBy(attempt, thrown)
   return outcome.move === 'fail' && error.code === 'handler_failed' ? { move: 'fanOut', error } : outcome
 }
 

@@ -7,7 +7,7 @@ import { isNobodysFault } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 import { type Attempt, eachOf } from './attempt.ts'
-import { errorOf, failure, success } from './conclude.ts'
+import { failure, success, thrownBy } from './conclude.ts'
 import { runFanOut } from './fan-out.ts'
 import type { Parents } from './parents.ts'
 
@@ -40,7 +40,7 @@ export async function runHandler(parts: HandlerParts, attempt: Attempt): Promise
   } catch (thrown) {
     // it is not the handler's fault if our database was unreachable or full when an item asked for its parent
     if (row.is_part && thrown instanceof HoldfastError && isNobodysFault(thrown)) return { move: 'release' }
-    return failure(attempt, errorOf(attempt, thrown))
+    return thrownBy(attempt, thrown)
   }
 }
 

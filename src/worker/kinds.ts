@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { AnyJob } from '../job/define.ts'
 import { storedKeep } from '../job/keep.ts'
+import { declareKinds } from '../limits/limits.ts'
 import type { Runner } from '../postgres/store.ts'
 import { registerKinds } from './kind.sql.ts'
 
@@ -15,4 +16,5 @@ export async function registerJobs(store: Runner, config: Config, jobs: readonly
     stages: jobs.map((job) => JSON.stringify(job.stages.map(({ name, optional = false }) => ({ name, optional })))),
     keeps: jobs.map((job) => storedKeep(job.keep)),
   })
+  await declareKinds(store, jobs)
 }
