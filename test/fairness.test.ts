@@ -21,9 +21,8 @@ test('in a fair queue, tenants take turns even if workers claim one job at a tim
   await hf.submitMany(work, many(5, 'small'))
   const sessionId = await given.session()
   const order: string[] = []
-  for (let n = 0; n < 12; n++) order.push(...(await claim(store, sessionId, 1)))
-  expect(order.slice(0, 10).filter((tenant) => tenant === 'small')).toHaveLength(5)
-  expect(order).toHaveLength(12)
+  for (let n = 0; n < 10; n++) order.push(...(await claim(store, sessionId, 1)))
+  expect(order.filter((tenant) => tenant === 'small')).toHaveLength(5)
 })
 
 test('a tenant that arrives while another has a backlog is served with the next claim', async ({ hf, store, given }) => {
@@ -37,7 +36,7 @@ test('a tenant that arrives while another has a backlog is served with the next 
   expect(next.length).toBeGreaterThanOrEqual(50)
 })
 
-test('a tenant with twice the weight is served twice as often', async ({ hf, store, given }) => {
+test('a tenant with twice the weight is served twice as often', { timeout: 120_000 }, async ({ hf, store, given }) => {
   await hf.limits.set({ queue: 'fair' }, { fair: true, weights: { gold: 2 } })
   await hf.submitMany(work, many(200, 'gold'))
   await hf.submitMany(work, many(200, 'iron'))

@@ -49,7 +49,7 @@ test('a rate-limited job costs no retry and holds back its whole key, and no oth
   )
   expect(held).toEqual({ failures: 0, is_later: true })
   const waiting = (await query<{ job_id: string }>('select job_id from holdfast.ready where attempt = 0'))[0]
-  expect((await hf.why(waiting?.job_id as string)).code).toBe('limit-held')
+  expect((await hf.why(waiting?.job_id as string)).verdict.code).toBe('limit-held')
   // an hour later
   isRefusing = false
   await query(`update holdfast.gate set held_until = now(), next_at = now() where key = ' busy'`)
@@ -107,7 +107,7 @@ test('why names the limit and who holds its slots', async ({ open }) => {
   await hf.work()
   await until(async () => (await hf.get(first.id))?.state === 'running')
   const second = await hf.submit(mail, { to: 'ada' } as never)
-  const { code, sentence } = await hf.why(second.id)
+  const { code, sentence } = (await hf.why(second.id)).verdict
   expect(code).toBe('limit-full')
   expect(sentence).toContain('kind `mail` and key `ada` is 1, and 1 job holds its slots')
   expect(sentence).toContain(first.id)

@@ -4,6 +4,9 @@ import { check, past } from './check.sql.ts'
 
 const open = raw('sum(length(lease.done) - bit_count(lease.done))')
 
+/** A change is dated when its transaction began; claims until its commit go by the earlier limit. */
+const slack = raw(`interval '10 s'`)
+
 /** The checks of limits. A lower limit takes no lease away, so only leases that were claimed after the last change count. */
 export const limitChecks = {
   'limit-is-kept': check(
@@ -16,7 +19,7 @@ export const limitChecks = {
       from holdfast.lease
       where lease.gate_key is not null and case when limiter.scope = 'kind' then lease.kind = limiter.name else lease.queue = limiter.name end
     ) as held
-    where held.count > limiter.concurrency and held.since > limiter.changed_at
+    where held.count > limiter.concurrency and held.since > limiter.changed_at + ${slack}
     union all
     select format('kind %s, key %s', held.kind, held.key), format('%s jobs hold a slot; the limit is %s', held.count, coalesce(one.concurrency, limiter.key_concurrency))
     from (
@@ -27,7 +30,7 @@ export const limitChecks = {
     ) as held
     join holdfast.limiter on limiter.scope = 'kind' and limiter.name = held.kind
     left join holdfast.key_limit as one on one.kind = held.kind and one.key = held.key
-    where held.count > coalesce(one.concurrency, limiter.key_concurrency) and held.since > greatest(limiter.changed_at, one.changed_at)`,
+    where held.count > coalesce(one.concurrency, limiter.key_concurrency) and held.since > greatest(limiter.changed_at, one.changed_at) + ${slack}`,
   ),
   'limited-job-has-gate': check(
     'limited_job_has_gate',

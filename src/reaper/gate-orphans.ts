@@ -2,14 +2,6 @@ import type { OrphanClass } from './orphans.ts'
 
 /** The orphan classes of limits. */
 export const gateOrphans = {
-  'slot-holder-died': {
-    comesAbout: 'A worker dies while its jobs hold the slots of a limit.',
-    found: 'As any job of a session that has ended: the slot is the lease itself.',
-    revived: 'The revival writes the lease, which frees the slot and opens the gate.',
-    bound: 'rung 1, 2 or 3',
-    duty: 'reviveAbandoned',
-    test: 'a worker that is killed frees its slot, and the next process takes it',
-  },
   'gate-closed': {
     comesAbout: 'A gate was closed or removed by hand, or by a restore, while jobs wait at it and slots are free.',
     found: 'A key with due jobs, a free slot, and no open gate and no hint.',

@@ -48,7 +48,7 @@ export const reopenClosed = statement<GateCursor & { looked: number; opened: num
           limit 1
         ) as due
       )
-      and coalesce((select (holdfast.gate_room(gate)).slots), 1) > 0
+      and holdfast.has_room(step.queue, step.kind, step.key)
   ),
   hinted as (
     insert into holdfast.gate_hint (queue, kind, key) select queue, kind, key from stuck on conflict do nothing returning key
@@ -67,6 +67,8 @@ export const forgetGates = statement<{ count: number }>()(
       select idle.ctid
       from holdfast.gate as idle
       where idle.used_at < now() - interval '1 h' and coalesce(idle.held_until, '-infinity') < now()
+        -- a bucket that was removed would be full again
+        and coalesce(idle.refilled_at, '-infinity') < now() - interval '31 days'
         and not exists (
           select from holdfast.ready as job where job.queue = idle.queue and job.kind = idle.kind and job.gate_key = idle.key
         )

@@ -10,7 +10,10 @@ import { itemDefinitions } from '../transitions/barrier-counters.sql.ts'
 import { joinDefinition } from '../transitions/end.sql.ts'
 import { logDefinitions } from '../transitions/event-log.sql.ts'
 import { gatedClaimDefinitions } from '../transitions/gated-claim.sql.ts'
-import { gateDefinitions } from '../transitions/gates.sql.ts'
+import { gateOpeningDefinitions } from '../transitions/gate-opening.sql.ts'
+import { gatePickDefinitions } from '../transitions/gate-picks.sql.ts'
+import { gateRoomDefinitions } from '../transitions/gate-room.sql.ts'
+import { hintDefinitions } from '../transitions/gates.sql.ts'
 import { statusDefinition } from '../transitions/job-status.sql.ts'
 import { snapshotDefinition } from '../transitions/snapshot.sql.ts'
 import { guards } from './guards.sql.ts'
@@ -37,7 +40,10 @@ export const definitions: readonly Definition[] = [
   joinDefinition,
   ...itemDefinitions,
   snapshotDefinition,
-  ...gateDefinitions,
+  ...hintDefinitions,
+  ...gateRoomDefinitions,
+  ...gateOpeningDefinitions,
+  ...gatePickDefinitions,
   ...gatedClaimDefinitions,
 ].map((statement) => ({
   name: statement.name,

@@ -26,7 +26,7 @@ const pickGated = sql`
       places := '{}';
       is_more := false;
       if not for_suspects then
-        after := holdfast.open_gates(in_queues, in_kinds, in_after, least(in_most, 200));
+        after := holdfast.open_gates(in_queues, in_kinds, in_after, greatest(20, least(in_most, 200)));
         is_more := after <> '';
       end if;
       for lane in
@@ -136,7 +136,7 @@ const claimGatedRemote = sql`
     begin
       if not exists (select from holdfast.session where session.id = in_session and session.ended_at is null and session.lease_until > now())
         or exists (select from holdfast.drain where drain.session_id = in_session and not for_suspects)
-        or case when for_suspects then ${holds(raw('true'))} else ${holds(isSuspect)} end then
+        or (for_suspects and ${holds(raw('true'))}) or (not for_suspects and ${holds(isSuspect)}) then
         return;
       end if;
       select * into picked from holdfast.pick_gated(in_queues, in_kinds, in_counts, in_most, in_tenant, true, for_suspects, in_after);

@@ -106,6 +106,9 @@ export interface LimitFacts {
   key: string
   /** Until when its key is held back, because another system asked to wait. */
   heldUntil: Moment | null
+  /** Whether it waits at a gate at all. A job that was queued before the limit is sent there by the leader. */
+  hasGate: boolean
+  /** Whether the gate is open, opens by itself, or is about to be looked at. */
   isOpen: boolean
   limits: OneLimitFacts[]
 }

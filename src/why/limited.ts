@@ -1,5 +1,5 @@
 import { formatDuration } from '../errors/duration.ts'
-import { isPast, type JobCase, plural, until } from './case.ts'
+import { bySweep, isPast, type JobCase, plural, until } from './case.ts'
 import type { LimitFacts, OneLimitFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
@@ -30,10 +30,20 @@ function formatHolders({ holders, holding }: OneLimitFacts): string {
 /** What a limit keeps waiting. */
 export const limitRules: readonly Rule<JobCase>[] = [
   {
+    code: 'limit-without-gate',
+    states,
+    meaning: 'It was queued before a limit was set that applies to it, and does not wait at its gate yet.',
+    orphans: ['limit-without-gate'],
+    when: ({ facts }) => facts.limit?.hasGate === false,
+    sentence: ({ job }) => `waiting: a limit was set on kind \`${job.kind}\` or queue \`${job.queue}\` after it was queued`,
+    next: (c) => bySweep(c, 'The leader sends it to its gate, and a worker claims it there'),
+    repair: null,
+  },
+  {
     code: 'limit-full',
     states,
     meaning: 'Other jobs hold all slots of a limit that applies to it.',
-    orphans: ['slot-holder-died'],
+    orphans: [],
     when: (c) => fullOf(c) !== undefined,
     sentence: (c) => {
       const full = fullOf(c) as OneLimitFacts
@@ -70,6 +80,16 @@ export const limitRules: readonly Rule<JobCase>[] = [
       return `waiting: the rate of ${nameOf(spent)} is ${spent.rate} per ${formatDuration(spent.rateMs ?? 0)}, and is used up`
     },
     next: () => ({ what: 'It is claimed when the rate allows it and its turn comes', byAt: null }),
+    repair: null,
+  },
+  {
+    code: 'gate-closed',
+    states,
+    meaning: 'The gate that it waits at is closed although its limits have room.',
+    orphans: ['gate-closed'],
+    when: ({ facts }) => facts.limit?.isOpen === false,
+    sentence: () => 'waiting: the gate of its limit is closed, although slots are free',
+    next: (c) => bySweep(c, 'The leader opens the gate, and a worker claims it', 10_000),
     repair: null,
   },
 ]

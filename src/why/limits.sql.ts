@@ -1,4 +1,5 @@
-import { raw, type Sql } from '../postgres/sql.ts'
+import { raw, type Sql, textOf } from '../postgres/sql.ts'
+import { isGated } from '../transitions/gates.sql.ts'
 
 const shown = 5
 const key = `substr(ready.gate_key, strpos(ready.gate_key, ' ') + 1)`
@@ -24,8 +25,10 @@ const ofLimiter = (scope: 'kind' | 'queue') => `
 
 /** The limits that apply to the row `job` if it is queued at a gate, with who holds their slots; null if it is not. */
 export const limit: Sql = raw(`(
-      select json_build_object('key', ${key}, 'heldUntil', case when gate.held_until > now() then gate.held_until end,
-        'isOpen', coalesce(gate.is_open, true), 'limits', (
+      select json_build_object('key', coalesce(${key}, ''), 'heldUntil', case when gate.held_until > now() then gate.held_until end,
+        'hasGate', ready.gate_key is not null, 'isOpen', coalesce(gate.is_open or gate.next_at < 'infinity', false) or exists (
+          select from holdfast.gate_hint as hint where hint.queue = ready.queue and hint.kind = ready.kind and hint.key = ready.gate_key
+        ), 'limits', (
         select coalesce(json_agg(each.told), '[]') from (
           ${ofLimiter('kind')}
           union all ${ofLimiter('queue')}
@@ -42,5 +45,5 @@ export const limit: Sql = raw(`(
       ))
       from holdfast.ready
       left join holdfast.gate on gate.queue = ready.queue and gate.kind = ready.kind and gate.key = ready.gate_key
-      where ready.job_id = job.id and ready.gate_key is not null
+      where ready.job_id = job.id and (ready.gate_key is not null or ${textOf(isGated('ready'))})
     )`)
