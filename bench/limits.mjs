@@ -23,7 +23,8 @@ const jobs = Number(flags.jobs)
 const keys = Number(flags.keys)
 const figures = {}
 const engines = [await open('now', current)]
-if (flags.before) engines.push(await open('before', await import(pathToFileURL(join(flags.before, 'dist/index.js')).href)))
+if (flags.before)
+  engines.push(await open('before', await import(pathToFileURL(join(flags.before, 'dist/index.js')).href)))
 const [now, before] = engines
 
 try {
@@ -31,7 +32,10 @@ try {
     process.stderr.write(`round ${round} of ${flags.rounds}\n`)
     if (before) note('drain without limits, the other build, jobs/s', await drain(before, before.plain))
     note('drain without limits, jobs/s', await drain(now, now.plain))
-    note(`drain with ${keys} keys of limit 5, jobs/s`, await drain(now, now.keyed, (n) => ({ input: { key: n % keys } })))
+    note(
+      `drain with ${keys} keys of limit 5, jobs/s`,
+      await drain(now, now.keyed, (n) => ({ input: { key: n % keys } })),
+    )
     note('drain of a fair queue with one tenant, jobs/s', await drain(now, now.fair))
   }
   for (const [name, value] of Object.entries(await neighbors(now))) note(name, value)
@@ -49,7 +53,8 @@ async function open(name, { connect, defineJob }) {
   const run = () => undefined
   const waits = []
   const plain = defineJob('plain', { queue: 'plain', run })
-  const keyed = name === 'now' ? defineJob('keyed', { queue: 'keyed', limit: { key: 'key', concurrency: 5 }, run }) : undefined
+  const keyed =
+    name === 'now' ? defineJob('keyed', { queue: 'keyed', limit: { key: 'key', concurrency: 5 }, run }) : undefined
   const fair = defineJob('fair', {
     queue: 'fair',
     run: ({ job }) => {
@@ -97,7 +102,10 @@ async function neighbors({ hf, fair, waits }) {
   const busy = await hf.work()
   const busyMs = await ask()
   await busy.stop()
-  return { 'longest wait of a small tenant, idle, ms': idleMs, [`the same behind ${flags.backlog} jobs of another, ms`]: busyMs }
+  return {
+    'longest wait of a small tenant, idle, ms': idleMs,
+    [`the same behind ${flags.backlog} jobs of another, ms`]: busyMs,
+  }
 }
 
 function note(name, value) {

@@ -40,8 +40,8 @@ export {
   type Summary,
   type Tolerance,
 } from './job/fan-out.ts'
-export type { KindLimit, LimitRules, Rate } from './job/limit.ts'
 export type { JobId } from './job/id.ts'
+export type { KindLimit, LimitRules, Rate } from './job/limit.ts'
 export { can, type FinalState, isFinal, type LiveState, type MoveName, type State } from './job/machine.ts'
 export type { Actor, TenantScope } from './job/scope.ts'
 export type { ApiKey, Keys, NewKey, Scope } from './keys/keys.ts'

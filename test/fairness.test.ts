@@ -1,8 +1,8 @@
 import { defineJob } from 'holdfast'
+import type { Store } from '#holdfast/postgres/store'
 import type { ClaimBatch } from '#holdfast/transitions/claim.sql'
 import { rowsOf } from '#holdfast/worker/claim-batch'
 import { claimGated } from '#holdfast/worker/gated-claim.sql'
-import type { Store } from '#holdfast/postgres/store'
 import { expect, test } from './fixtures.ts'
 
 const work = defineJob('work', { queue: 'fair', run: () => {} })
@@ -12,7 +12,10 @@ async function claim(store: Store, sessionId: number, most: number): Promise<str
   const lanes = [{ queue: 'fair', kind: 'work', stageCount: 1 }]
   const params = { sessionId, lanes, most, deadlinesMs: '{"work":[60000]}', isSuspect: false, after: '' }
   const rows = await store.run(claimGated, params)
-  return rowsOf(rows.filter((row): row is ClaimBatch => row.lease_id !== null), sessionId).map(({ tenant }) => tenant)
+  return rowsOf(
+    rows.filter((row): row is ClaimBatch => row.lease_id !== null),
+    sessionId,
+  ).map(({ tenant }) => tenant)
 }
 
 test('in a fair queue, tenants take turns even if workers claim one job at a time', async ({ hf, store, given }) => {
@@ -25,7 +28,11 @@ test('in a fair queue, tenants take turns even if workers claim one job at a tim
   expect(order.filter((tenant) => tenant === 'small')).toHaveLength(5)
 })
 
-test('a tenant that arrives while another has a backlog is served with the next claim', async ({ hf, store, given }) => {
+test('a tenant that arrives while another has a backlog is served with the next claim', async ({
+  hf,
+  store,
+  given,
+}) => {
   await hf.limits.set({ queue: 'fair' }, { fair: true })
   await hf.submitMany(work, many(2_000, 'big'))
   const sessionId = await given.session()

@@ -1,6 +1,6 @@
 import { defineJob, RateLimited } from 'holdfast'
-import { runDuty } from './limits/duty.ts'
 import { expect, gate, test, until } from './fixtures.ts'
+import { runDuty } from './limits/duty.ts'
 
 const many = <T>(count: number, make: (n: number) => T) => Array.from({ length: count }, (_, n) => make(n))
 const runningCount = `select coalesce(sum(length(done) - bit_count(done)), 0)::int as n from holdfast.lease`
@@ -8,7 +8,10 @@ const runningCount = `select coalesce(sum(length(done) - bit_count(done)), 0)::i
 test('no more jobs start than the rate allows', async ({ open, query }) => {
   const paced = defineJob('paced', { limit: { rate: { limit: 3, perMs: 3_600_000 } }, run: () => {} })
   const hf = await open({ jobs: [paced] })
-  await hf.submitMany(paced, many(10, () => ({ input: null })))
+  await hf.submitMany(
+    paced,
+    many(10, () => ({ input: null })),
+  )
   await hf.work()
   await until(async () => (await query('select from holdfast.outcome')).length === 3, 'three have ended')
   await until(async () => (await hf.limits.get({ kind: 'paced' }))?.running === 0)
@@ -21,7 +24,10 @@ test('the tokens of a rate come back with time', async ({ open, query }) => {
   const paced = defineJob('paced', { limit: { rate: { limit: 2, perMs: 100 } }, run: () => {} })
   const hf = await open({ jobs: [paced], pollMs: 60_000 })
   await hf.work()
-  await hf.submitMany(paced, many(8, () => ({ input: null })))
+  await hf.submitMany(
+    paced,
+    many(8, () => ({ input: null })),
+  )
   await until(async () => (await query('select from holdfast.outcome')).length === 8, 'all have ended')
 })
 
@@ -38,7 +44,10 @@ test('a rate-limited job costs no retry and holds back its whole key, and no oth
     },
   })
   const hf = await open({ jobs: [call] })
-  const busy = await hf.submitMany(call, many(3, () => ({ input: { api: 'busy' } })))
+  const busy = await hf.submitMany(
+    call,
+    many(3, () => ({ input: { api: 'busy' } })),
+  )
   await hf.work()
   await until(() => told.includes('busy'))
   const other = await hf.submit(call, { api: 'free' })
@@ -61,13 +70,21 @@ test('a limit that is set at run time wins over the code, and ends when it is re
   const stop = gate()
   const mail = defineJob('mail', { limit: { concurrency: 1 }, run: () => stop.promise })
   const hf = await open({ jobs: [mail], concurrency: 10 })
-  await hf.submitMany(mail, many(10, () => ({ input: null })))
+  await hf.submitMany(
+    mail,
+    many(10, () => ({ input: null })),
+  )
   await hf.work()
   const running = async () => (await query<{ n: number }>(runningCount))[0]?.n
   await until(async () => (await running()) === 1)
   await hf.limits.set({ kind: 'mail' }, { concurrency: 4 }, { by: 'ada' })
   await until(async () => (await running()) === 4)
-  expect(await hf.limits.get({ kind: 'mail' })).toMatchObject({ concurrency: 4, source: 'set', running: 4, changedBy: 'ada' })
+  expect(await hf.limits.get({ kind: 'mail' })).toMatchObject({
+    concurrency: 4,
+    source: 'set',
+    running: 4,
+    changedBy: 'ada',
+  })
   await hf.limits.remove({ kind: 'mail' })
   expect(await hf.limits.get({ kind: 'mail' })).toMatchObject({ concurrency: 1, source: 'declared' })
   expect(await running()).toBe(4)
@@ -79,8 +96,13 @@ test('jobs that were queued before a limit was set wait at its gate', async ({ o
   const stop = gate()
   const plain = defineJob('plain', { run: () => stop.promise })
   const hf = await open({ jobs: [plain], concurrency: 10 })
-  await hf.submitMany(plain, many(5, () => ({ input: null })))
-  await query(`insert into holdfast.limiter (scope, name, chosen) values ('kind', 'plain', '{"whole": {"concurrency": 2}}')`)
+  await hf.submitMany(
+    plain,
+    many(5, () => ({ input: null })),
+  )
+  await query(
+    `insert into holdfast.limiter (scope, name, chosen) values ('kind', 'plain', '{"whole": {"concurrency": 2}}')`,
+  )
   await hf.work()
   await until(async () => (await query<{ n: number }>(runningCount))[0]?.n === 2)
   expect(await query('select from holdfast.ready where gate_key is null')).toHaveLength(0)
@@ -120,7 +142,11 @@ test('a limit on a queue counts all its kinds', async ({ open, query }) => {
   const kinds = many(3, (n) => defineJob(`kind-${n}`, { queue: 'shared', run: () => stop.promise }))
   const hf = await open({ jobs: kinds, concurrency: 20 })
   await hf.limits.set({ queue: 'shared' }, { concurrency: 4 })
-  for (const kind of kinds) await hf.submitMany(kind, many(4, () => ({ input: null })))
+  for (const kind of kinds)
+    await hf.submitMany(
+      kind,
+      many(4, () => ({ input: null })),
+    )
   await hf.work()
   await until(async () => (await query<{ n: number }>(runningCount))[0]?.n === 4)
   expect(await query('select from holdfast.ready')).toHaveLength(8)
@@ -130,7 +156,12 @@ test('a limit on a queue counts all its kinds', async ({ open, query }) => {
 
 test('a wrong limit is refused with what to do, and changes nothing', async ({ hf, query }) => {
   const refused = async (ask: () => Promise<unknown>) =>
-    expect(await ask().then(() => 'accepted', (error) => error.code)).toBe('option_invalid')
+    expect(
+      await ask().then(
+        () => 'accepted',
+        (error) => error.code,
+      ),
+    ).toBe('option_invalid')
   await refused(() => hf.limits.set({ kind: 'mail' }, { concurrency: -1 }))
   await refused(() => hf.limits.set({ kind: 'mail' }, { concurrency: 1.5 }))
   await refused(() => hf.limits.set({ kind: 'mail' }, {}))

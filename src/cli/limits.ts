@@ -21,7 +21,9 @@ interface Flags {
 
 /** Adds `holdfast limits …`. */
 export function addLimits(program: Command): void {
-  const limits = program.command('limits').description('Limit how many jobs run at the same time or start in a span of time.')
+  const limits = program
+    .command('limits')
+    .description('Limit how many jobs run at the same time or start in a span of time.')
   addList(limits)
   addSet(limits)
   addRemove(limits)
@@ -43,7 +45,9 @@ function addTarget(command: Command): Command {
 }
 
 function addSet(limits: Command): void {
-  const command = addTarget(limits.command('set').description('Set a limit. It takes effect at once, until it is removed.'))
+  const command = addTarget(
+    limits.command('set').description('Set a limit. It takes effect at once, until it is removed.'),
+  )
     .option('--running <count>', 'How many jobs may run at the same time.')
     .option('--rate <count/time>', 'How many jobs may start in a span of time: 100/1m.')
     .option('--fair', 'Let the tenants of the queue take turns.')
@@ -59,8 +63,9 @@ function addSet(limits: Command): void {
 }
 
 function addRemove(limits: Command): void {
-  const command = addTarget(limits.command('remove').description('Remove a limit that was set. What the code declares applies again.'))
-    .action((flags: Flags) => remove(flags))
+  const command = addTarget(
+    limits.command('remove').description('Remove a limit that was set. What the code declares applies again.'),
+  ).action((flags: Flags) => remove(flags))
   addSettings(addJson(command), clientSettings)
 }
 
@@ -96,7 +101,9 @@ async function remove(flags: Flags): Promise<void> {
     return hf.limits.get(target)
   })
   if (flags.json) return print(JSON.stringify(limit, null, 2))
-  print(`${paint('green', 'Removed')} the limit of ${formatTarget(target)}${limit ? `; the code declares ${formatRules(limit)}` : ''}.`)
+  print(
+    `${paint('green', 'Removed')} the limit of ${formatTarget(target)}${limit ? `; the code declares ${formatRules(limit)}` : ''}.`,
+  )
 }
 
 function targetOf({ kind, queue, key }: Flags): LimitTarget {
@@ -139,7 +146,10 @@ function formatRules({ concurrency, rate, fair, weights }: Partial<Limit>): stri
     concurrency !== undefined && `${concurrency} at a time`,
     rate && `${rate.limit} per ${rate.perMs} ms`,
     fair && 'fair',
-    weights && Object.entries(weights).map(([tenant, weight]) => `${tenant}=${weight}`).join(' '),
+    weights &&
+      Object.entries(weights)
+        .map(([tenant, weight]) => `${tenant}=${weight}`)
+        .join(' '),
   ]
     .filter(Boolean)
     .join(', ')

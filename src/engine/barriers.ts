@@ -33,7 +33,10 @@ export interface OpenBarrier<J extends AnyJob = AnyJob> {
   /** When the barrier expires: a time, or milliseconds from now. Default: never. */
   expires?: Date | number
   /** The job to submit, once, when the last part has arrived. */
-  continuation: { job: J; input: InputOf<J> } & Omit<SubmitOptions, 'key' | 'tenant' | 'webhook' | 'traceparent' | 'limitKey'>
+  continuation: { job: J; input: InputOf<J> } & Omit<
+    SubmitOptions,
+    'key' | 'tenant' | 'webhook' | 'traceparent' | 'limitKey'
+  >
   /** The owner of the waiting execution: one of `connect({ owners })`, and the id that it uses for the execution. It is asked when the barrier expires. */
   owner?: { name: string; execution: string }
 }
@@ -138,7 +141,10 @@ function ownerOf(
   return { owner: name, execution: textOf('owner.execution', owner?.execution) }
 }
 
-type Given = { job: AnyJob; input: unknown } & Omit<SubmitOptions, 'key' | 'tenant' | 'webhook' | 'traceparent' | 'limitKey'>
+type Given = { job: AnyJob; input: unknown } & Omit<
+  SubmitOptions,
+  'key' | 'tenant' | 'webhook' | 'traceparent' | 'limitKey'
+>
 
 async function continuationOf(config: Config, given: Given): Promise<Continuation> {
   const { job, input, ...options } = given ?? {}

@@ -142,7 +142,12 @@ export class RemoteClaimer {
   }
 
   /** Claims through gates, if some of the lanes have any. If other claims hold them, it looks again. */
-  async #pollGates(params: RemoteParams, most: number, isSuspect: boolean, store: Runner = this.#parts.store): Promise<RemoteClaimedRow[]> {
+  async #pollGates(
+    params: RemoteParams,
+    most: number,
+    isSuspect: boolean,
+    store: Runner = this.#parts.store,
+  ): Promise<RemoteClaimedRow[]> {
     const lanes = await this.#gatedOf(params.lanes).next(store)
     if (lanes.length === 0) return []
     for (let look = 0; look < mostLooks; look++) {

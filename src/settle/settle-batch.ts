@@ -147,9 +147,15 @@ function wonOf({ count, places }: Moved, size: number): boolean[] {
 async function withEarlier(runner: Runner, move: MoveKey, same: Settlement[], won: boolean[]): Promise<boolean[]> {
   const mine = new Set(same.filter((_, index) => won[index]).map(({ fence }) => keyOf(fence)))
   const fences = same.map(({ fence }) => fence).filter((fence) => !mine.has(keyOf(fence)))
-  const type = move === 'park' ? 'job.parked' : (announces(move === 'fail_optional' ? 'fail' : move) as string)
+  const type = eventTypeOf(move)
   const earlier = new Set((await runner.run(alreadySettled, { fences, type })).map(keyOf))
   return same.map(({ fence }, index) => won[index] === true || earlier.delete(keyOf(fence)))
+}
+
+function eventTypeOf(move: MoveKey): string {
+  if (move === 'park') return 'job.parked'
+  if (move === 'hold_back') return announces('release') as string
+  return announces(move === 'fail_optional' ? 'fail' : move) as string
 }
 
 async function refuse(options: SettlerOptions, fences: HeldFence[], write: string): Promise<void> {

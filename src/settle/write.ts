@@ -2,7 +2,16 @@ import type { Runner } from '../postgres/store.ts'
 import { fanOutJobs } from './fan-out.sql.ts'
 import type { Outcome, Settlement } from './outcome.ts'
 import { parkJobs } from './park.sql.ts'
-import { advanceJobs, failJobs, failOptional, finishJobs, holdBackJobs, type Moved, releaseJobs, retryJobs } from './settle.sql.ts'
+import {
+  advanceJobs,
+  failJobs,
+  failOptional,
+  finishJobs,
+  holdBackJobs,
+  type Moved,
+  releaseJobs,
+  retryJobs,
+} from './settle.sql.ts'
 
 type Of<M extends Outcome['move']> = Settlement & { outcome: Extract<Outcome, { move: M }> }
 
@@ -58,7 +67,10 @@ export function writeOutcomes(runner: Runner, { move, same }: { move: MoveKey; s
         errors: (same as Of<'fanOut'>[]).map(({ outcome: { error } }) => (error ? JSON.stringify(error) : null)),
       })
     case 'hold_back':
-      return runner.run(holdBackJobs, { fences, holdsMs: (same as Of<'release'>[]).map(({ outcome }) => outcome.holdMs ?? 0) })
+      return runner.run(holdBackJobs, {
+        fences,
+        holdsMs: (same as Of<'release'>[]).map(({ outcome }) => outcome.holdMs ?? 0),
+      })
     case 'release':
       return runner.run(releaseJobs, { fences })
   }

@@ -36,7 +36,8 @@ const limiterRoom = sql`
       elsif own.concurrency is not null then
         select sum(length(lease.done) - bit_count(lease.done)) into held from holdfast.lease where lease.queue = in_name and lease.gate_key is not null;
       end if;
-      room := greatest(0, own.concurrency - coalesce(held, 0));
+      -- greatest() would make 0 of no limit
+      room := case when own.concurrency is not null then greatest(0, own.concurrency - coalesce(held, 0)) end;
       if own.rate is not null then
         tokens := holdfast.tokens_now(own.tokens, own.refilled_at, own.rate, own.rate_ms);
         token_ms := own.rate_ms / own.rate;

@@ -35,7 +35,8 @@ export const limitRules: readonly Rule<JobCase>[] = [
     meaning: 'It was queued before a limit was set that applies to it, and does not wait at its gate yet.',
     orphans: ['limit-without-gate'],
     when: ({ facts }) => facts.limit?.hasGate === false,
-    sentence: ({ job }) => `waiting: a limit was set on kind \`${job.kind}\` or queue \`${job.queue}\` after it was queued`,
+    sentence: ({ job }) =>
+      `waiting: a limit was set on kind \`${job.kind}\` or queue \`${job.queue}\` after it was queued`,
     next: (c) => bySweep(c, 'The leader sends it to its gate, and a worker claims it there'),
     repair: null,
   },
@@ -51,7 +52,10 @@ export const limitRules: readonly Rule<JobCase>[] = [
       return `waiting: the limit on ${nameOf(full)} is ${full.concurrency}, and ${plural(full.holding, 'job')} ${full.holding === 1 ? 'holds' : 'hold'} its slots${formatHolders(full)}`
     },
     next: (c) => ({
-      what: fullOf(c)?.concurrency === 0 ? 'Nothing happens until someone raises the limit' : 'It is claimed when one of them ends and its turn comes',
+      what:
+        fullOf(c)?.concurrency === 0
+          ? 'Nothing happens until someone raises the limit'
+          : 'It is claimed when one of them ends and its turn comes',
       byAt: null,
     }),
     repair: null,
@@ -66,7 +70,10 @@ export const limitRules: readonly Rule<JobCase>[] = [
       const { key, heldUntil } = c.facts.limit as LimitFacts
       return `waiting: a job${key ? ` with key \`${key}\`` : ' of its kind'} was rate limited, so all of them are held back for ${until(c, heldUntil as string)}`
     },
-    next: (c) => ({ what: 'It is claimed after that, when its turn comes', byAt: new Date(c.facts.limit?.heldUntil as string) }),
+    next: (c) => ({
+      what: 'It is claimed after that, when its turn comes',
+      byAt: new Date(c.facts.limit?.heldUntil as string),
+    }),
     repair: null,
   },
   {

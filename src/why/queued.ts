@@ -3,8 +3,8 @@ import { isSuspect } from '../job/define.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
 import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
 import { mostAhead, type WorkerFacts } from './facts.ts'
-import { formatSnapshot } from './old-snapshot.ts'
 import { limitRules } from './limited.ts'
+import { formatSnapshot } from './old-snapshot.ts'
 import type { Rule } from './rule.ts'
 
 const states = ['queued'] as const

@@ -14,8 +14,8 @@ import { claimItems, type FanOut, fail, finish, producing, waiting } from '../ba
 import type { Fixtures } from '../fixtures.ts'
 import type { Running } from '../given.ts'
 import { drain, expire, plain } from '../owned.ts'
-import { gateOrphansMade, limitsMade } from './limits-made.ts'
 import { setCrashes, takeOut, makeWait as waitByHand } from '../places.ts'
+import { gateOrphansMade, limitsMade } from './limits-made.ts'
 
 /** What a situation is made of. */
 export type On = Pick<Fixtures, 'given' | 'store' | 'query' | 'hf' | 'pool'> & {

@@ -4,7 +4,12 @@ import { json, operation } from '../operation.ts'
 import { name, text, time } from '../schemas/primitives.ts'
 import { z } from '../zod.ts'
 
-const concurrency = z.number().int().min(0).max(1_000_000).openapi({ description: 'How many jobs may be held by workers at the same time.' })
+const concurrency = z
+  .number()
+  .int()
+  .min(0)
+  .max(1_000_000)
+  .openapi({ description: 'How many jobs may be held by workers at the same time.' })
 const rate = z
   .strictObject({ limit: z.number().int().min(1).max(1_000_000), perMs: z.number().min(1).max(2_678_400_000) })
   .openapi({ description: 'How many jobs may start in a span of time.' })
@@ -25,8 +30,14 @@ const limit = z
     rate: rate.optional(),
     fair: fair.optional(),
     weights: weights.optional(),
-    source: z.enum(['declared', 'set']).openapi({ description: 'Whether the code declares it, or it was set at run time.' }),
-    running: z.number().int().nullable().openapi({ description: 'How many jobs hold a slot now; null for the limit on every key.' }),
+    source: z
+      .enum(['declared', 'set'])
+      .openapi({ description: 'Whether the code declares it, or it was set at run time.' }),
+    running: z
+      .number()
+      .int()
+      .nullable()
+      .openapi({ description: 'How many jobs hold a slot now; null for the limit on every key.' }),
     changedAt: time,
     changedBy: z.string().nullable(),
   })
@@ -84,7 +95,12 @@ export const limitOperations = [
     scope: 'operate',
     isForAll: true,
     body: z.strictObject({ target, by }),
-    answers: { 200: { about: 'The limit that applies now; null if there is none.', schema: z.object({ limit: limit.nullable() }) } },
+    answers: {
+      200: {
+        about: 'The limit that applies now; null if there is none.',
+        schema: z.object({ limit: limit.nullable() }),
+      },
+    },
     problems: ['option_invalid', 'input_invalid'],
     async handle({ hf, caller, body }) {
       await hf.limits.remove(body.target as LimitTarget, byCaller(caller, body.by))

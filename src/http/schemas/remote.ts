@@ -103,7 +103,11 @@ export const outcome = z
         stack: z.string().max(100_000).optional(),
       }),
     }),
-    z.strictObject({ ...fence, outcome: z.literal('released'), retryAfterMs: z.number().int().min(0).max(604_800_000).optional() }),
+    z.strictObject({
+      ...fence,
+      outcome: z.literal('released'),
+      retryAfterMs: z.number().int().min(0).max(604_800_000).optional(),
+    }),
   ])
   .openapi('Outcome')
 

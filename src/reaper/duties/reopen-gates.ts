@@ -34,5 +34,9 @@ export function reopenGates(): Duty {
 }
 
 function noteOf(opened: number) {
-  return { isError: true, message: 'opened gates that were closed although slots were free', facts: { orphan: 'gate-closed', opened } }
+  return {
+    isError: true,
+    message: 'opened gates that were closed although slots were free',
+    facts: { orphan: 'gate-closed', opened },
+  }
 }
