@@ -99,3 +99,24 @@ test('a worker that is killed frees its slot, and the next process takes it', { 
   await until(() => startedBy().length === 2, 'the next one runs')
   expect(await running()).toBe(1)
 })
+
+test('remote workers keep to limits, and pass on that another system asked to wait', async ({ hf, query }) => {
+  const far = defineJob('far', { queue: 'far', run: () => {} })
+  await hf.limits.set({ kind: 'far' }, { concurrency: 2 })
+  await hf.submitMany(
+    far,
+    Array.from({ length: 5 }, () => ({ input: null })),
+  )
+  const { id } = await hf.remote.open({ kinds: [{ name: 'far', queue: 'far' }] })
+  const [one, two, ...others] = await hf.remote.claim(id, { most: 5 })
+  if (!one || !two) throw new Error('Too little was claimed.')
+  expect(others).toEqual([])
+  expect(await hf.remote.claim(id, { most: 5 })).toEqual([])
+  const settled = await hf.remote.settle(id, [
+    { id: one.id, attempt: 1, outcome: 'succeeded' },
+    { id: two.id, attempt: 1, outcome: 'released', retryAfterMs: 3_600_000 },
+  ])
+  expect(settled).toEqual(['settled', 'settled'])
+  expect(await hf.remote.claim(id, { most: 5 })).toEqual([])
+  expect(await query('select held_until > now() as is_held from holdfast.gate')).toEqual([{ is_held: true }])
+})

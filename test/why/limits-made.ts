@@ -1,12 +1,13 @@
 import type { Made, On } from './made.ts'
 import { serving } from './made.ts'
 
-/** A limit on kind `sample`, and a worker that could run its jobs. */
+/** A limit on a queue, and a worker that could run its jobs. */
 async function limited(on: On, queue: string, rules: object): Promise<void> {
   await serving(on, queue)
   const chosen = JSON.stringify({ whole: rules })
-  await on.query(`insert into holdfast.limiter (scope, name, chosen, is_adopted) values ('kind', 'sample', $1, true)`, [
+  await on.query(`insert into holdfast.limiter (scope, name, chosen, is_adopted) values ('queue', $2, $1, true)`, [
     chosen,
+    queue,
   ])
 }
 
@@ -14,7 +15,7 @@ async function limited(on: On, queue: string, rules: object): Promise<void> {
 async function atGate(on: On, rules: object): Promise<string> {
   const { id, queue } = await on.given.queued()
   await limited(on, queue, rules)
-  await on.query(`update holdfast.ready set gate_key = ' '`)
+  await on.query(`update holdfast.ready set gate_key = ' ' where job_id = $1`, [id])
   return id
 }
 
@@ -48,18 +49,19 @@ export const limitsMade: Made[] = [
     async make(on) {
       const { queue } = await on.given.running()
       await limited(on, queue, { concurrency: 1 })
-      await on.query(`update holdfast.lease set gate_key = ' '`)
+      await on.query(`update holdfast.lease set gate_key = ' ' where queue = $1`, [queue])
       return (await on.given.queued({ queue })).id
     },
     code: 'limit-full',
-    says: /^waiting: the limit on kind `sample` is 1, and 1 job holds its slots: [0-9a-f-]{36} \(session \d+\)\.$/,
+    says: /^waiting: the limit on queue `lane-\d+` is 1, and 1 job holds its slots: [0-9a-f-]{36} \(session \d+\)\.$/,
     next: /when one of them ends/,
   },
   {
     async make(on) {
       const id = await atGate(on, { concurrency: 5 })
       await on.query(
-        `insert into holdfast.gate (queue, kind, key, held_until, next_at) select queue, kind, ' ', now() + interval '1 h', now() + interval '1 h' from holdfast.ready`,
+        `insert into holdfast.gate (queue, kind, key, held_until, next_at) select queue, kind, ' ', now() + interval '1 h', now() + interval '1 h' from holdfast.ready where job_id = $1`,
+        [id],
       )
       return id
     },
@@ -70,11 +72,11 @@ export const limitsMade: Made[] = [
   {
     async make(on) {
       const id = await atGate(on, { rate: { limit: 10, perMs: 3_600_000 } })
-      await on.query('update holdfast.limiter set tokens = 0, refilled_at = now()')
+      await on.query('update holdfast.limiter set tokens = 0, refilled_at = now() where rate is not null')
       return id
     },
     code: 'limit-rate',
-    says: /^waiting: the rate of kind `sample` is 10 per 1 h, and is used up\.$/,
+    says: /^waiting: the rate of queue `lane-\d+` is 10 per 1 h, and is used up\.$/,
     next: /when the rate allows it/,
   },
 ]
