@@ -129,6 +129,7 @@ class CellStrike implements ScenarioHooks {
   #boundOf(recovery: Recovery | undefined): number {
     return Math.max(
       boundFor(this.#fault.rung),
+      this.#scenario.rung ? boundFor(this.#scenario.rung) : 0,
       // a remote worker has no lock that could be released before its lease runs out
       recovery?.isRemote ? boundFor('lease ran out') : 0,
       recovery?.hasCursors ? readerBoundMs : 0,

@@ -8,8 +8,8 @@ import { boundFor, cellConfig, cellSettings, readerBoundMs } from './settings.ts
 export interface CellRun {
   cell: Cell
   outcome: CellOutcome
-  /** The recovery time of its first run, if that exceeded the bound and the cell was run again alone. */
-  lateMs?: number | null
+  /** The recovery times of earlier runs that exceeded the bound. After the first one, the cell was run alone. */
+  lateMs: number[]
 }
 
 /** One entry of the matrix. */
@@ -37,8 +37,8 @@ export interface ProofReport {
   matrix: Record<string, Partial<Record<FaultName, Entry>>>
   /** Declared statements that no scenario sends; each is a violation. */
   notCovered: string[]
-  /** Cells that were late next to others. Only their second run, alone, counts. */
-  late: { cell: string; seed: number; recoveryMs: number; aloneMs: number | null }[]
+  /** Cells that were late next to others. Only their last run, alone, counts. */
+  late: { cell: string; seed: number; recoveryMs: number; aloneMs: (number | null)[] }[]
   isQuick: boolean
   restartIs: string
   settings: typeof cellSettings
@@ -79,7 +79,7 @@ export function reportOf(facts: {
     busBoundMs: { readers: readerBoundMs, webhooks: boundFor('claim ran out') },
     matrix: matrixOf(facts.entries, runs),
     notCovered: survey.notCovered,
-    late: runs.filter(({ lateMs }) => lateMs != null).map(lateOf),
+    late: runs.filter(({ lateMs }) => lateMs.length > 0).map(lateOf),
     isQuick: facts.isQuick,
     restartIs: facts.restartIs,
     settings: cellSettings,
@@ -97,8 +97,8 @@ function nameOf({ statement, fault, occurrence }: Cell): string {
 }
 
 function lateOf({ cell, outcome, lateMs }: CellRun): ProofReport['late'][number] {
-  const aloneMs = outcome.recoveryMs === null ? null : Math.round(outcome.recoveryMs)
-  return { cell: nameOf(cell), seed: cell.seed, recoveryMs: Math.round(lateMs ?? 0), aloneMs }
+  const [recoveryMs = 0, ...aloneMs] = [...lateMs, outcome.recoveryMs].map((ms) => (ms === null ? null : Math.round(ms)))
+  return { cell: nameOf(cell), seed: cell.seed, recoveryMs: recoveryMs ?? 0, aloneMs }
 }
 
 function violationOf({ cell, outcome }: CellRun): ProofViolation {
@@ -147,7 +147,7 @@ export function textOf(report: ProofReport): string {
     `A restart is ${report.restartIs}.`,
     ...report.late.map(
       ({ cell, recoveryMs: ms, aloneMs }) =>
-        `Late while other cells were running, so run again alone: ${cell} (${ms} ms, alone ${aloneMs} ms).`,
+        `Late while other cells were running, so run again alone: ${cell} (${ms} ms, alone ${aloneMs.join(' ms, then ')} ms).`,
     ),
     ...report.violations.flatMap(({ cell, wrongs, reproduce }) => [
       '',

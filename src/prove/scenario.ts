@@ -1,4 +1,4 @@
-import type { FaultName } from './faults.ts'
+import type { Fault, FaultName } from './faults.ts'
 import type { ScenarioContext } from './scenario-context.ts'
 
 /** What runs in a cell while the fault strikes. A statement is tried in the first scenario in which it occurs. */
@@ -16,6 +16,8 @@ export interface Scenario {
   readonly isFull?: true
   /** Whether it starts from a database without a schema. */
   readonly isBlank?: true
+  /** The rung that recovers from what the scenario itself does. Whoever takes over from the process that is hit may still be on it. */
+  readonly rung?: Fault['rung']
   /** Faults that must come first, or the statement would never be sent. */
   readonly prelude?: readonly { statement: string; fault: FaultName }[]
   run(context: ScenarioContext): Promise<void>

@@ -12,6 +12,7 @@ export const outage: Scenario = {
   name: 'outage',
   provokes: 'an outage longer than the lease: workers that come back, and the crashes that are taken back with them',
   owns: ['session.come_back', 'session.returned', 'crash.undue', 'crash.clear', 'session.clear'],
+  rung: 'lease ran out',
   behind: { 'session.returned': 'session.come_back' },
   async run(context) {
     await startSubmitterAndWorkers(context)
