@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises'
+import { rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defineJob } from 'holdfast'
 import { vi } from 'vitest'
@@ -148,4 +148,34 @@ test('the health file is rewritten only while the process is alive, and goes whe
   expect(await work.exited).toBe(0)
   expect(await writtenAtMs()).toBe(0)
   await removeFolder(folder)
+})
+
+test('a replacement that never gets ready is killed and replaced in turn', async ({ url, hf }) => {
+  const folder = await newFolder()
+  const door = join(folder, 'door')
+  const waiting = `
+    import { existsSync } from 'node:fs'
+    while (existsSync(${JSON.stringify(door)})) await new Promise((resolve) => setTimeout(resolve, 50))
+    ${module}`
+  const work = run(['work', await moduleOf(waiting), '--url', url, '--liveness-ms', '1500', ...swift])
+  const [, first] = await work.says(/Worker process (\d+) is ready/)
+  await writeFile(door, '')
+  process.kill(Number(first), 'SIGKILL')
+  const [, second] = await work.says(/Worker process (\d+) is still not ready after .*; killing it\./)
+  expect(second).not.toBe(first)
+  await work.says(new RegExp(`Worker process ${second} was killed by SIGKILL; restarting in`))
+  await rm(door)
+  expect(await (await hf.submit(named('nod'), null)).result({ timeout: 60_000 })).toMatchObject({ state: 'succeeded' })
+  await removeFolder(folder)
+})
+
+test('a process whose start fails exits, although its module keeps something open', async ({ url }) => {
+  const work = run([
+    'work',
+    await moduleOf(`setInterval(() => {}, 1_000)\n${module}\nexport const twin = defineJob('nod', { run: () => 0 })`),
+    '--url',
+    url,
+    ...swift,
+  ])
+  expect(await work.exited).not.toBe(0)
 })

@@ -89,3 +89,13 @@ test('policies that hide rows from a user are refused at the start, with what to
   await query(`drop owned by ${role}`)
   await query(`drop role ${role}`)
 })
+
+test('a cache on the sequence of events is refused at the start, with what to do', async ({ query, open }) => {
+  await query(`alter sequence holdfast.event_seq cache 20`)
+  await expect(open()).rejects.toMatchObject({
+    code: 'database_unsupported',
+    message: expect.stringContaining('alter sequence holdfast.event_seq cache 1'),
+  })
+  await query(`alter sequence holdfast.event_seq cache 1`)
+  await open()
+})

@@ -35,8 +35,8 @@ export interface Child {
   readonly ready: Promise<void>
   /** Resolves when it has exited, with a description of how. */
   readonly ended: Promise<string>
-  /** Its last report, and how long ago that was; before its first report, how long ago it was started. */
-  life(): ChildLife & { silentMs: number }
+  /** Its last report, and how long ago that was; before its first report, how long ago it was started. And for how long it has been starting, or did. */
+  life(): ChildLife & { silentMs: number; isReady: boolean; startMs: number }
   kill(signal: NodeJS.Signals): void
 }
 
@@ -54,14 +54,22 @@ export function startChild({ args, env, onLine }: ChildOptions): Child {
     if (stream) createInterface({ input: stream }).on('line', (line) => onLine?.(pid, line))
   const ended = endOf(child)
   const ready = readinessOf(child, ended)
-  let heardAtMs = performance.now()
+  const startedAtMs = performance.now()
+  let heardAtMs = startedAtMs
+  let readyAtMs: number | undefined
   let said: ChildLife = { pulses: [], isHeld: false, allowedMs: 0 }
   child.on('message', (message: ChildMessage) => {
     heardAtMs = performance.now()
     if (message.type === 'alive') said = message
+    if (message.type === 'ready') readyAtMs = heardAtMs
   })
   ready.catch(() => {}) // nobody may be waiting for it
-  const life = () => ({ ...said, silentMs: Math.round(performance.now() - heardAtMs) })
+  const life = () => ({
+    ...said,
+    silentMs: Math.round(performance.now() - heardAtMs),
+    isReady: readyAtMs !== undefined,
+    startMs: Math.round((readyAtMs ?? performance.now()) - startedAtMs),
+  })
   return { pid, ready, ended, life, kill: (signal) => void child.kill(signal) }
 }
 

@@ -137,6 +137,8 @@ const observer: SupervisorObserver = {
     print(paint('yellow', `Worker process ${pid} ${how}; restarting in ${formatDuration(againInMs)}.`)),
   stalled: (pid, silentMs) =>
     print(paint('yellow', `Worker process ${pid} has not responded for ${formatDuration(silentMs)}; killing it.`)),
+  unready: (pid, startMs) =>
+    print(paint('yellow', `Worker process ${pid} is still not ready after ${formatDuration(startMs)}; killing it.`)),
 }
 
 function tellWorkerLine({ config }: Holdfast, pid: number, line: string): void {

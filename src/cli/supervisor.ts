@@ -15,6 +15,8 @@ export interface SupervisorObserver {
   ended(pid: number, how: string, againInMs: number): void
   /** Its event loop was blocked for longer than any of its handlers may run, so it is killed. */
   stalled(pid: number, silentMs: number): void
+  /** It was started in place of another one and is still not ready, far later than the others were, so it is killed. */
+  unready(pid: number, startMs: number): void
 }
 
 /** What a supervisor needs. */
@@ -47,6 +49,7 @@ export class Supervisor implements Service {
   #supervising: Promise<void>[] = []
   #stopping: Promise<void> | undefined
   #checking: NodeJS.Timeout | undefined
+  #longestStartMs = 0
 
   constructor(options: SupervisorOptions) {
     this.#options = options
@@ -131,16 +134,25 @@ export class Supervisor implements Service {
 
   /**
    * Kills processes that are frozen, or permanently blocked by a handler: their heartbeat threads keep their leases, but they do nothing. Each gets
-   * the timeouts of what it runs, and twice the time after which probes would have noticed.
+   * the timeouts of what it runs, and twice the time after which probes would have noticed. Also kills those that never get ready, because
+   * their module waits for something that does not come.
    */
   #killStalled(): void {
     const { livenessMs, observer } = this.#options
     for (const child of this.#children) {
-      const { silentMs, allowedMs } = child.life()
-      if (silentMs <= allowedMs + 2 * livenessMs) continue
-      observer.stalled(child.pid, silentMs)
+      const { silentMs, allowedMs, isReady, startMs } = child.life()
+      const isStalled = silentMs > allowedMs + 2 * livenessMs
+      if (isReady) this.#longestStartMs = Math.max(this.#longestStartMs, startMs)
+      if (isStalled) observer.stalled(child.pid, silentMs)
+      else if (!isReady && startMs > this.#patienceWithStartMs()) observer.unready(child.pid, startMs)
+      else continue
       child.kill('SIGKILL')
     }
+  }
+
+  /** Modules may take minutes to load a model, so what counts as too long depends on how long it took before. */
+  #patienceWithStartMs(): number {
+    return Math.max(2 * this.#options.livenessMs, 4 * this.#longestStartMs)
   }
 
   async #stopAll(children: Iterable<Child>): Promise<void> {

@@ -35,9 +35,9 @@ async function workUnderSupervisor(module: string, flags: { databaseEndsToo?: tr
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const life: { now: () => ChildLife } = { now: () => ({ pulses: [], isHeld: false, allowedMs: 0 }) }
   // after a handler has blocked this thread, other messages wait behind the timer; handle them before reporting
-  const telling = setInterval(() => setImmediate(() => tell({ type: 'alive', ...life.now() })), lifeMs)
+  setInterval(() => setImmediate(() => tell({ type: 'alive', ...life.now() })), lifeMs)
   const started = await startWork(module)
-  if (!started) return clearInterval(telling)
+  if (!started) process.exit(1) // even if something that the module opened would keep the process alive
   const { hf, working } = started
   life.now = () => ({ pulses: hf.pulses(), isHeld: working.isHeld(), allowedMs: working.allowedMs() })
   const failure = await Promise.race([ended, working.ended])
@@ -79,7 +79,6 @@ async function startWork(module: string): Promise<Started | undefined> {
   } catch (error) {
     await hf?.close()
     await tell({ type: 'failed', code: codeOf(error), message: messageOf(error) })
-    process.exitCode = 1
     return undefined
   }
 }

@@ -84,4 +84,6 @@ const observer: SupervisorObserver = {
   ended: (pid, how, againInMs) => complain(`Worker process ${pid} ${how}; restarting in ${formatDuration(againInMs)}.`),
   stalled: (pid, silentMs) =>
     complain(`Worker process ${pid} has not responded for ${formatDuration(silentMs)}; killing it.`),
+  unready: (pid, startMs) =>
+    complain(`Worker process ${pid} is still not ready after ${formatDuration(startMs)}; killing it.`),
 }

@@ -78,7 +78,8 @@ export const recordDefinition = statement<never>()(
 /**
  * The server's version, as a number to compare and as a text to show, and the settings that we depend on. Lists of parameters contain nulls,
  * which without `array_nulls` would be read as texts; and with few `extra_float_digits` a time in milliseconds would be rounded to days.
- * A table whose policies apply to this user seems empty to it: jobs would wait, and nothing would say why.
+ * A table whose policies apply to this user seems empty to it: jobs would wait, and nothing would say why. A session that takes numbers from
+ * the event sequence in advance would use them late, behind readers that have gone past them.
  */
 export const serverVersion = statement<{
   number: number
@@ -86,6 +87,7 @@ export const serverVersion = statement<{
   has_array_nulls: boolean
   float_digits: number
   filtered: string[] | null
+  is_cached: boolean
 }>()(
   'server.version',
   () => sql`
@@ -95,5 +97,6 @@ export const serverVersion = statement<{
       select array_agg(relname::text order by relname)
       from pg_class
       where relnamespace = to_regnamespace('holdfast') and relrowsecurity and row_security_active(oid)
-    ) as filtered`,
+    ) as filtered,
+    exists (select from pg_sequence where seqrelid = to_regclass('holdfast.event_seq') and seqcache > 1) as is_cached`,
 )

@@ -224,4 +224,9 @@ async function checkServer(runner: Runner): Promise<void> {
       'database_unsupported',
       `Row-level security hides rows of the schema holdfast from this database user (${server.filtered.join(', ')}), so jobs would wait without being claimed. Turn it off with \`alter table holdfast.${server.filtered[0]} disable row level security\`, or give the user BYPASSRLS.`,
     )
+  if (server?.is_cached)
+    throw new HoldfastError(
+      'database_unsupported',
+      'The sequence holdfast.event_seq has a cache, so events could be numbered late and readers would miss them. Remove it with `alter sequence holdfast.event_seq cache 1`.',
+    )
 }
