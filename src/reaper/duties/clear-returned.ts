@@ -10,6 +10,7 @@ const mostCrashes = 5_000
 export const clearReturned: Duty = {
   name: 'clearReturned',
   everyMs: 0,
+  budget: 'unlimited',
   async run(store) {
     const sessions = (await store.run(returnedSessions, { limit: mostSessions })).map(({ id }) => id)
     if (sessions.length === 0) return report({})
