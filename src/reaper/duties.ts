@@ -54,8 +54,8 @@ export const makeDuties = (): readonly Duty[] => [
 
 const fanOutDuties = (): Duty[] => [
   expireFanOuts(),
-  stopUnstopped,
-  stopOrphanItems,
+  stopUnstopped(),
+  stopOrphanItems(),
   joinDrainedFanOuts(),
   requeueUnjoinable(),
   recountFanOuts(),
