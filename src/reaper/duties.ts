@@ -42,7 +42,7 @@ import type { Duty } from './duty.ts'
 export const makeDuties = (): readonly Duty[] => [
   endSessions(),
   endKeylessSessions,
-  clearReturned,
+  clearReturned(),
   reviveAbandoned(),
   reviveHung(),
   ...fanOutDuties(),
