@@ -1,6 +1,7 @@
 import { defineJob } from 'holdfast'
 import pg from 'pg'
 import { inject } from 'vitest'
+import { makeSettler } from '#holdfast/settle/settle'
 import { expect, gate, test } from './fixtures.ts'
 
 /** Lets nobody into a database any more, or in again, and ends all connections to it. A server with a full disk does the same. */
@@ -63,4 +64,32 @@ test('a disk that is full while a stage fans out costs the job no attempt that c
   await hf.work()
   expect(await handle.result({ timeout: 15_000 })).toMatchObject({ state: 'succeeded' })
   expect(await hf.get(handle.id)).toMatchObject({ failures: 0, crashes: 0 })
+})
+
+/** Makes every write of an outcome fail with this SQLSTATE. */
+const refuseOutcomes = (errcode: string) => `
+  create function refused() returns trigger language plpgsql as $$
+  begin raise exception 'planted' using errcode = '${errcode}'; end $$;
+  create trigger refused before insert on holdfast.outcome for each row execute function refused()`
+
+test('outcomes are not blamed for a server whose files fail for all of them, and are written once it can', async ({
+  given,
+  store,
+  query,
+}) => {
+  await query(refuseOutcomes('58030'))
+  const fences = await Promise.all([1, 2, 3].map(() => given.running()))
+  const told = gate<string>()
+  const settler = makeSettler({
+    store,
+    batchSize: 500,
+    givenUp: new AbortController().signal,
+    onRefused: () => {},
+    onError: (error) => told.open(String(error)),
+  })
+  const outcome = { move: 'finish', stageName: 'one', output: '"done"' } as const
+  const settled = Promise.all(fences.map((fence) => settler.settle({ fence, outcome })))
+  expect(await Promise.race([told.promise, settled])).toContain('could not be written yet (and 2 more); retrying')
+  await query('drop trigger refused on holdfast.outcome')
+  expect(await settled).toEqual(['settled', 'settled', 'settled'])
 })
