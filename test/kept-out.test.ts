@@ -2,7 +2,8 @@ import { defineJob } from 'holdfast'
 import pg from 'pg'
 import { inject } from 'vitest'
 import { makeSettler } from '#holdfast/settle/settle'
-import { expect, gate, test } from './fixtures.ts'
+import { sweepOf } from './crash/sweep.ts'
+import { expect, gate, test, until } from './fixtures.ts'
 
 /** Lets nobody into a database any more, or in again, and ends all connections to it. A server with a full disk does the same. */
 async function letIn(url: string, isOpen: boolean): Promise<void> {
@@ -92,4 +93,33 @@ test('outcomes are not blamed for a server whose files fail for all of them, and
   expect(await Promise.race([told.promise, settled])).toContain('could not be written yet (and 2 more); retrying')
   await query('drop trigger refused on holdfast.outcome')
   expect(await settled).toEqual(['settled', 'settled', 'settled'])
+})
+
+test('work that was done before the disk was full is not taken for hung, however long that lasts', async ({
+  open,
+  query,
+  store,
+}) => {
+  let deadlineAt: Date | undefined
+  let runs = 0
+  const short = defineJob('short', {
+    timeoutMs: 2_000,
+    async run() {
+      runs += 1
+      deadlineAt ??= (await query<{ deadline_at: Date }>('select deadline_at from holdfast.running'))[0]?.deadline_at
+      return 'done'
+    },
+  })
+  await query(refuseOutcomes('53100'))
+  const hf = await open({ jobs: [short], holdMs: 100, timeoutGraceMs: 100, heartbeatMs: 100 })
+  await hf.work()
+  const handle = await hf.submit(short, null)
+  await until(() => deadlineAt, 'it has run')
+  const hasPassed = 'select where clock_timestamp() > $1'
+  await until(async () => (await query(hasPassed, [deadlineAt])).length > 0, 'the deadline has passed')
+  expect(await sweepOf(store)).toMatchObject({ revived: [], failed: [] })
+  await query('drop trigger refused on holdfast.outcome')
+  expect(await handle.result({ timeout: 15_000 })).toMatchObject({ state: 'succeeded', output: 'done' })
+  expect(await hf.get(handle.id)).toMatchObject({ attempt: 1, failures: 0, crashes: 0 })
+  expect(runs).toBe(1)
 })
