@@ -28,3 +28,26 @@ test('a job that cannot be claimed is postponed, and stops no other', async ({ o
   expect(verdict).toMatchObject({ code: 'unclaimable', sentence: expect.stringContaining('missing chunk number 0') })
   expect(await query('select attempt from holdfast.ready where job_id = $1', [bad.id])).toEqual([{ attempt: 0 }])
 })
+
+/** Makes every claim of one job fail with a SQLSTATE, as a trigger does that asks a database which is down, or a block that can't be read. */
+const refuseClaim = (id: string, errcode: string) => `
+  create function refused() returns trigger language plpgsql as $$
+  begin raise exception 'planted' using errcode = '${errcode}'; end $$;
+  create trigger refused before delete on holdfast.ready for each row when (old.job_id = '${id}') execute function refused()`
+
+test.for(['08006', '58030', '53400'])(
+  'a job whose claims fail with %s is postponed, and stops no other',
+  async (errcode, { open, query }) => {
+    const greet = defineJob('greet', { run: () => 'hello' })
+    const hf = await open({ jobs: [greet] })
+    const bad = await hf.submit(greet, null)
+    const behind = await hf.submit(greet, null)
+    await query(refuseClaim(bad.id, errcode))
+    await hf.work()
+    expect(await behind.result({ timeout: 20_000 })).toMatchObject({ output: 'hello' })
+    expect((await hf.why(bad.id)).verdict).toMatchObject({
+      code: 'unclaimable',
+      sentence: expect.stringContaining('planted'),
+    })
+  },
+)
