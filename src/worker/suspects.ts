@@ -23,7 +23,8 @@ import { endDrain, takeDrain, waitingSuspect } from './suspect.sql.ts'
 export interface SuspectsOptions {
   store: Runner
   config: Config
-  lanes: Lane[]
+  /** The lanes for whose suspects it may drain. */
+  lanes: () => Lane[]
   session: Session
   attemptPool: AttemptPool
   /** Claims one suspect. Resolves with how many it got. */
@@ -90,7 +91,7 @@ export class Suspects {
   /** Decides whether this busy worker should drain, or take a suspect although it has late outcomes. */
   async #consider(nowMs: number): Promise<boolean> {
     const { store, lanes, session, attemptPool } = this.#options
-    const [waiting] = await store.run(waitingSuspect, { lanes })
+    const [waiting] = await store.run(waitingSuspect, { lanes: lanes() })
     const isLong = waiting && waiting.waited_ms >= this.#patienceMs()
     const [mine] = isLong ? await store.run(takeDrain, { ...waiting, sessionId: session.id() }) : []
     if (!mine) {
