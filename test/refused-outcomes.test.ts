@@ -114,8 +114,10 @@ test.for(['P0001', '08006', '58030'])(
     await query(`update holdfast.parked_outcome set parked_at = now() - interval '1 h'`)
     const { violations } = (await hf.audit()) as unknown as { violations: { invariant: string; subject: string }[] }
     expect(JSON.stringify(violations)).toContain('planted')
-    await query('update holdfast.parked_outcome set next_at = now()')
-    await until(async () => ((await parked())?.tries ?? 0) >= 2, 'the leader has tried it again')
+    for (const tries of [1, 2]) {
+      await query('update holdfast.parked_outcome set next_at = now()')
+      await until(async () => ((await parked())?.tries ?? 0) >= tries, 'the leader has tried it again')
+    }
     await allow()
     await query('update holdfast.parked_outcome set next_at = now()')
     expect(await hf.handle(id, bad).result({ timeout: 15_000 })).toMatchObject({ output: 'bad' })
