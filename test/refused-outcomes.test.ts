@@ -1,5 +1,5 @@
 import { defineJob, type Holdfast } from 'holdfast'
-import { expect, test, until } from './fixtures.ts'
+import { expect, type Fixtures, test, until } from './fixtures.ts'
 
 type Query = <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
 
@@ -91,39 +91,47 @@ test.for(rowsErrors)(
   },
 )
 
-test.for(['P0001', '08006', '58030'])(
-  'a job whose every outcome is rejected with %s is parked, does not run again, and ends when the database accepts its outcome',
-  { timeout: 60_000 },
-  async (errcode, { open, query }) => {
-    const { runs, bad, good } = kinds()
-    const allow = await refuse(query, isBad, 'insert', { errcode })
-    const hf = await open({ jobs: [bad, good], heartbeatMs: 100 })
-    await hf.work()
-    const { id } = await hf.submit(bad, null)
-    const parked = async () => (await query<{ tries: number }>('select tries from holdfast.parked_outcome'))[0]
-    await until(parked, 'it is parked')
-    await goodOnesEnd(hf, good)
-    expect(await hf.get(id)).toMatchObject({ state: 'queued', attempt: 1, failures: 1 })
-    expect(await hf.why(id)).toMatchObject({
-      orphan: 'outcome-refused',
-      verdict: { code: 'outcome-refused', sentence: expect.stringContaining('planted') },
-      repair: { name: 'settle-parked' },
-    })
-    await expect(hf.repair(id)).rejects.toThrow('planted')
-    expect(await hf.get(id)).toMatchObject({ state: 'queued', attempt: 1, failures: 1 })
-    await query(`update holdfast.parked_outcome set parked_at = now() - interval '1 h'`)
-    const { violations } = (await hf.audit()) as unknown as { violations: { invariant: string; subject: string }[] }
-    expect(JSON.stringify(violations)).toContain('planted')
-    for (const tries of [1, 2]) {
-      await query('update holdfast.parked_outcome set next_at = now()')
-      await until(async () => ((await parked())?.tries ?? 0) >= tries, 'the leader has tried it again')
-    }
-    await allow()
+async function parksUntilAccepted(errcode: string, { open, query }: Pick<Fixtures, 'open' | 'query'>): Promise<void> {
+  const { runs, bad, good } = kinds()
+  const allow = await refuse(query, isBad, 'insert', { errcode })
+  const hf = await open({ jobs: [bad, good], heartbeatMs: 100 })
+  await hf.work()
+  const { id } = await hf.submit(bad, null)
+  const parked = async () => (await query<{ tries: number }>('select tries from holdfast.parked_outcome'))[0]
+  await until(parked, 'it is parked')
+  await goodOnesEnd(hf, good)
+  expect(await hf.get(id)).toMatchObject({ state: 'queued', attempt: 1, failures: 1 })
+  expect(await hf.why(id)).toMatchObject({
+    orphan: 'outcome-refused',
+    verdict: { code: 'outcome-refused', sentence: expect.stringContaining('planted') },
+    repair: { name: 'settle-parked' },
+  })
+  await expect(hf.repair(id)).rejects.toThrow('planted')
+  expect(await hf.get(id)).toMatchObject({ state: 'queued', attempt: 1, failures: 1 })
+  await query(`update holdfast.parked_outcome set parked_at = now() - interval '1 h'`)
+  const { violations } = (await hf.audit()) as unknown as { violations: { invariant: string; subject: string }[] }
+  expect(JSON.stringify(violations)).toContain('planted')
+  for (const tries of [1, 2]) {
     await query('update holdfast.parked_outcome set next_at = now()')
-    expect(await hf.handle(id, bad).result({ timeout: 15_000 })).toMatchObject({ output: 'bad' })
-    expect(await parked()).toBeUndefined()
-    expect(runs.filter((kind) => kind === 'bad')).toHaveLength(1)
-  },
+    await until(async () => ((await parked())?.tries ?? 0) >= tries, 'the leader has tried it again')
+  }
+  await allow()
+  await query('update holdfast.parked_outcome set next_at = now()')
+  expect(await hf.handle(id, bad).result({ timeout: 15_000 })).toMatchObject({ output: 'bad' })
+  expect(await parked()).toBeUndefined()
+  expect(runs.filter((kind) => kind === 'bad')).toHaveLength(1)
+}
+
+test('a job whose every outcome is rejected is parked, does not run again, and ends when the database accepts its outcome', {
+  timeout: 60_000,
+}, async ({ open, query }) => {
+  await parksUntilAccepted('P0001', { open, query })
+})
+
+test.for(['08006', '58030'])(
+  'a job whose every outcome is rejected with %s is parked as well',
+  { timeout: 60_000 },
+  (errcode, { open, query }) => parksUntilAccepted(errcode, { open, query }),
 )
 
 test('a repair writes a parked outcome at once', async ({ open, query }) => {
