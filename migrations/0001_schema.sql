@@ -1209,3 +1209,84 @@ begin
   end loop;
   is_full := is_full or exists (select from holdfast.prune_items where prune_items.next_at <= now());
 end $$;
+
+-- Schedules. A schedule submits one job per slot. Its row decides: a tick compares and sets next_at, and inserts the job in the same statement.
+-- See src/schedule/tick.sql.ts.
+create table holdfast.schedule (
+  tenant text not null,
+  name text not null,
+  -- what to submit. Queue, crash budget and, if none is set here, priority are those of the registered kind; the ones here apply if it is unknown
+  kind text not null,
+  queue text not null,
+  crash_budget smallint not null,
+  kind_priority smallint not null,
+  priority smallint check (priority between 1 and 4),
+  input json not null,
+  -- when: a cron pattern in a time zone, or an interval
+  cron text,
+  every_ms bigint check (every_ms > 0),
+  tz text not null default 'UTC',
+  jitter_ms bigint not null default 0 check (jitter_ms >= 0),
+  starts_at timestamptz,
+  ends_at timestamptz,
+  missed text not null,
+  missed_window_ms bigint not null,
+  missed_cap int not null,
+  overlap text not null,
+  -- the next slot; null if there is none left
+  next_at timestamptz,
+  -- when to look at it: at its next slot, or later if that slot could not be decided
+  due_at timestamptz,
+  -- a slot that waits for the job of an earlier one to end
+  buffered_at timestamptz,
+  -- jobs that a later slot replaced and that are not cancelled yet
+  cancel_job_ids uuid[] not null default '{}',
+  last_slot_at timestamptz,
+  last_job_id uuid,
+  paused_at timestamptz,
+  paused_by text,
+  pause_reason text,
+  -- the checksum of the declaration in code that it was last set by; null if it was never declared
+  declared text,
+  -- when it was changed at run time since the declaration; and for a declared one, when it was removed
+  edited_at timestamptz,
+  removed_at timestamptz,
+  -- why its slot could not be decided, and how often
+  problem text,
+  failures int not null default 0,
+  -- changes with everything but a tick
+  revision bigint not null default 1,
+  -- how many slots it has decided
+  decided bigint not null default 0,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  updated_by text,
+  primary key (tenant, name),
+  constraint schedule_timing check ((cron is null) <> (every_ms is null)),
+  constraint schedule_missed check (missed in ('skip', 'latest', 'all')),
+  constraint schedule_overlap check (overlap in ('skip', 'buffer', 'allow', 'cancel'))
+) with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
+
+create index schedule_due on holdfast.schedule (due_at) where due_at is not null and paused_at is null;
+create index schedule_unfinished on holdfast.schedule (tenant, name) where buffered_at is not null or cancel_job_ids <> '{}';
+create index schedule_declared on holdfast.schedule (kind) where declared is not null;
+
+-- What became of each slot. Slots that were skipped together are one row.
+create table holdfast.schedule_slot (
+  tenant text not null,
+  name text not null,
+  slot_at timestamptz not null,
+  what text not null,
+  reason text,
+  job_id uuid,
+  -- of slots that were skipped together: the last one, and how many they are
+  until_at timestamptz,
+  slots int not null default 1,
+  decided_at timestamptz not null default now(),
+  by text,
+  primary key (tenant, name, slot_at),
+  constraint schedule_slot_what check (what in ('submitted', 'skipped', 'buffered', 'failed', 'triggered', 'backfilled'))
+) with (autovacuum_vacuum_insert_scale_factor = 0.1);
+
+create index schedule_slot_job on holdfast.schedule_slot (job_id) where job_id is not null;
+create index schedule_slot_age on holdfast.schedule_slot (decided_at);

@@ -23,6 +23,7 @@ export const rooms = [
     events: 'the event log: readers, groups, parked events, the horizon',
     leader: 'electing one leader at a time',
   },
+  { schedule: 'slots of cron patterns and intervals, the ticker that submits their jobs, and their history' },
   {
     worker: 'sessions and heartbeats, claiming, running handlers, progress',
     reaper: 'the orphan catalogue, the duties, the recovery bound, retention',

@@ -42,6 +42,13 @@ export {
 } from './job/fan-out.ts'
 export type { JobId } from './job/id.ts'
 export { can, type FinalState, isFinal, type LiveState, type MoveName, type State } from './job/machine.ts'
+export {
+  type MissedMode,
+  type OverlapMode,
+  type ScheduleDeclaration,
+  type ScheduleTiming,
+  slotOf,
+} from './job/schedule.ts'
 export type { Actor, TenantScope } from './job/scope.ts'
 export type { ApiKey, Keys, NewKey, Scope } from './keys/keys.ts'
 export type { Queryable } from './postgres/store.ts'
@@ -60,6 +67,9 @@ export type { RemoteAttempt } from './remote/claim.ts'
 export type { RemoteKind, RemoteStage } from './remote/kinds.ts'
 export type { LostAttempt, OpenedRemote, OpenRemote, Remote, RemoteScope } from './remote/remote.ts'
 export type { RemoteError, RemoteErrorCode, RemoteOutcome, RemoteReport } from './remote/validate.ts'
+export type { Backfilled, BackfillRange } from './schedule/backfill.ts'
+export type { NewSchedule, Schedule, ScheduleListOptions, Slot, SlotOptions } from './schedule/schedule.ts'
+export type { Schedules } from './schedule/schedules.ts'
 export { migrate } from './schema/migrate.ts'
 export type { JobWebhook, SubmitOptions } from './submit/prepare.ts'
 export type { Backlog, Deliveries, Delivery, DeliveryOptions } from './webhooks/deliveries.ts'

@@ -20,6 +20,15 @@ async function aSender(query: Fixtures['query']): Promise<void> {
     values (gen_random_uuid(), 'webhooks', 'here', 1, now() - interval '1 h', now() + interval '1 h')`)
 }
 
+/** A schedule whose next slot is then. */
+async function aSchedule(query: Fixtures['query'], name: string, nextAt: string): Promise<void> {
+  await query(
+    `insert into holdfast.schedule (tenant, name, kind, queue, crash_budget, kind_priority, input, every_ms, missed, missed_window_ms, missed_cap, overlap, next_at, due_at)
+     values ('default', $1, 'sample', 'default', 3, 2, 'null', 60000, 'latest', 0, 1, 'skip', ${nextAt}, ${nextAt})`,
+    [name],
+  )
+}
+
 /** A delivery that has been due for an hour. */
 async function aDelivery(query: Fixtures['query'], endpoint: string): Promise<string> {
   const [row] = await query<{ id: string }>(
@@ -193,6 +202,27 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     await hf.webhooks.create({ url: 'https://example.com' })
     await query('update holdfast.event_cursor set seq = 1000')
     return 'webhooks'
+  },
+  'due-slot-is-decided': async ({ query }) => {
+    await query(`
+      insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until)
+      values (1, 'somebody', now() - interval '1 h', now(), now() + interval '1 h')`)
+    await aSchedule(query, 'late', `now() - interval '1 h'`)
+    return 'default/late'
+  },
+  'one-job-per-slot': async ({ query }) => {
+    await query(`
+      insert into holdfast.schedule_slot (tenant, name, slot_at, what, job_id)
+      select 'default', 'twice', now() - number * interval '1 h', 'submitted', '01890a5d-ac96-774b-bcce-b302099a8057'
+      from generate_series(1, 2) as number`)
+    return '01890a5d-ac96-774b-bcce-b302099a8057'
+  },
+  'slot-history-is-consistent': async ({ query }) => {
+    await aSchedule(query, 'odd', `now() + interval '1 h'`)
+    await query(
+      `insert into holdfast.schedule_slot (tenant, name, slot_at, what) values ('default', 'odd', now(), 'submitted')`,
+    )
+    return 'default/odd'
   },
   'guards-stand': async ({ query }) => {
     await query('alter table holdfast.lease drop constraint lease_size')

@@ -7,9 +7,11 @@ import { envNameOf, flagOf, settingNames } from '#holdfast/config/settings'
 import { ask, call, library, moduleOf, newFolder, removeFolder } from './cli/command.ts'
 import { expect, newDatabase, test } from './fixtures.ts'
 
-const commands = 'dev work reap migrate submit jobs show top cancel redo events webhooks audit prove bench'.split(' ')
+const commands =
+  'dev work reap migrate submit jobs show top cancel redo events webhooks schedules audit prove bench'.split(' ')
 const nested = {
   events: ['groups', 'tail', 'listen', 'parked', 'replay', 'forget'],
+  schedules: ['set', 'list', 'show', 'preview', 'history', 'pause', 'resume', 'trigger', 'backfill', 'remove'],
   webhooks: ['add', 'list', 'show', 'update', 'rotate', 'enable', 'disable', 'remove', 'test', 'deliveries', 'replay'],
 }
 const noJob = '01890a5d-ac96-774b-bcce-b302099a8057'

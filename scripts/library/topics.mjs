@@ -78,6 +78,12 @@ export const topics = [
     ],
   },
   {
+    page: 'schedules',
+    title: 'Schedules',
+    about: 'Submit jobs by cron patterns or at intervals: `hf.schedules`.',
+    holds: ['schedule/schedules', 'schedule/schedule', 'schedule', 'job/schedule'],
+  },
+  {
     page: 'barriers',
     title: 'Barriers',
     about: 'Wait for executions that another system owns: `hf.barrier`.',

@@ -4,6 +4,7 @@ import { isNoSuspect } from '../transitions/suspect.sql.ts'
 import { ownedChecks } from './barrier.sql.ts'
 import { type AuditScope, check, lacks, past, wasInLog } from './check.sql.ts'
 import { fanOutChecks } from './fan-out.sql.ts'
+import { scheduleChecks } from './schedule.sql.ts'
 import { webhookChecks } from './webhooks.sql.ts'
 
 function typesOf(pick: (move: MoveName) => boolean): Sql {
@@ -215,6 +216,7 @@ export const checks = {
   ...fanOutChecks,
   ...ownedChecks,
   ...webhookChecks,
+  ...scheduleChecks,
   'key-has-job': check(
     'key_has_job',
     (p) => sql`

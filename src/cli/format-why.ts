@@ -12,6 +12,7 @@ type Line = readonly [source: string, says: string]
 export function sourceTable(facts: Facts): string[] {
   const lines = [
     ...rowLines(facts),
+    ...scheduleLines(facts),
     ...sessionLines(facts),
     ...workerLines(facts),
     ...barrierLines(facts),
@@ -80,6 +81,13 @@ function rowLines(facts: Facts): Line[] {
       `${progress.done}${progress.total === null ? '' : `/${progress.total}`} by attempt ${progress.attempt}, ${when(facts, progress.at)}`,
     ])
   return lines
+}
+
+function scheduleLines({ scheduled }: Facts): Line[] {
+  if (!scheduled) return []
+  const { schedule, what, slotAt, by } = scheduled
+  const slot = what === 'triggered' ? `triggered at ${slotAt}` : `${what} for its slot of ${slotAt}`
+  return [['schedule', `${schedule}: ${slot}${by ? ` by ${by}` : ''}`]]
 }
 
 function sessionLines(facts: Facts): Line[] {

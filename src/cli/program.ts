@@ -15,6 +15,7 @@ import { addProve } from './prove.ts'
 import { addPrune } from './prune.ts'
 import { addReap } from './reap.ts'
 import { addRedo } from './redo.ts'
+import { addSchedules } from './schedules.ts'
 import { addServe } from './serve.ts'
 import { addShow } from './show.ts'
 import { addSubmit } from './submit.ts'
@@ -40,6 +41,7 @@ const commands = [
   addRedo,
   addEvents,
   addWebhooks,
+  addSchedules,
   addKeys,
   addAudit,
   addPrune,

@@ -4,6 +4,7 @@ import { httpSettings } from './http-settings.ts'
 import { kindSettings } from './kind-settings.ts'
 import { leaseSettings } from './lease-settings.ts'
 import { retentionSettings } from './retention-settings.ts'
+import { scheduleSettings } from './schedule-settings.ts'
 import type { Setting } from './setting.ts'
 import { webhookSettings } from './webhook-settings.ts'
 
@@ -203,6 +204,7 @@ export const settings = {
   },
   ...retentionSettings,
   ...kindSettings,
+  ...scheduleSettings,
   ...webhookSettings,
   ...httpSettings,
   ...healthSettings,

@@ -7,6 +7,7 @@ import { type Known, refuseUnknown } from '../errors/options.ts'
 import { type AnyJob, isJob } from '../job/define.ts'
 import { isTransactionPooler, poolerAdvice } from '../postgres/pooler.ts'
 import { openStore, type Store } from '../postgres/store.ts'
+import { declaredBy } from '../schedule/declare.ts'
 import { checkSchema, migrate } from '../schema/migrate.ts'
 import { type Holdfast, makeHoldfast } from './engine.ts'
 import { type Log, makeLog } from './log.ts'
@@ -53,6 +54,7 @@ export async function connect(options: ConnectOptions): Promise<Holdfast> {
     const isFound = !asked.pooled && !server && (await isTransactionPooler(url))
     if (isFound) onPooler()
     const config = isFound ? { ...asked, pooled: true } : asked
+    await declaredBy(config, jobs)
     const access = { url, isPooled: config.pooled, statementTimeoutMs: config.statementTimeoutMs, onPooler }
     store = openStore({ ...access, poolSize: config.poolSize })
     await checkSchema(store)

@@ -11,6 +11,7 @@ import { makeReads, type Reads } from '../reads/reads.ts'
 import { oldSnapshotOf } from '../reads/recovery.ts'
 import { Results } from '../reads/results.ts'
 import type { Remote } from '../remote/remote.ts'
+import type { Schedules } from '../schedule/schedules.ts'
 import { checkSchema } from '../schema/migrate.ts'
 import type { Pulse } from '../service/vitals.ts'
 import { makeCanceller } from '../submit/cancel.ts'
@@ -27,6 +28,7 @@ import { type PruneReport, pruneNow } from './prune.ts'
 import { type Reaping, reap, reclaimChild } from './reap.ts'
 import { makeEngineRemote } from './remote.ts'
 import { Running } from './running.ts'
+import { makeEngineSchedules, overdueOf } from './schedules.ts'
 import { Submissions, type SubmitHow } from './submissions.ts'
 import { type Repaired, repairJob, type Why, why } from './why.ts'
 import { type OnEnded, type Working, type WorkOptions, work } from './work.ts'
@@ -53,6 +55,8 @@ export interface Holdfast extends Reads {
   readonly webhooks: Webhooks
   /** Standalone barriers, for executions that another system owns. */
   readonly barrier: Barriers
+  /** Schedules, which submit jobs by cron patterns or at intervals. */
+  readonly schedules: Schedules
   /** What a server does on behalf of remote workers, which have no database connection. */
   readonly remote: Remote
   /** Cancels a queued, waiting or running job. Throws job_not_found, or move_illegal if it is final. */
@@ -120,6 +124,7 @@ export function makeHoldfast(connected: Connected): Holdfast {
     webhooks,
     barrier,
     remote,
+    schedules: makeEngineSchedules(parts),
     config,
     url: parts.url,
     keys: makeKeys(store, remote),
@@ -137,7 +142,13 @@ export function makeHoldfast(connected: Connected): Holdfast {
     reclaim: (child) => reclaimChild(parts, child),
     ready: () => checkSchema(store),
     pulses: () => vitals.pulses(),
-    metrics: makeScrape(parts.metrics, { reads, events, webhooks, oldestSnapshot: () => oldSnapshotOf(store) }),
+    metrics: makeScrape(parts.metrics, {
+      reads,
+      events,
+      webhooks,
+      oldestSnapshot: () => oldSnapshotOf(store),
+      schedules: { overdue: () => overdueOf(parts) },
+    }),
     close: () => {
       closing ??= close()
       return closing

@@ -3,6 +3,7 @@ import { refuseUnknown } from '../errors/options.ts'
 import type { Events } from '../events/events.ts'
 import type { SubscribeOptions } from '../events/subscribe.ts'
 import type { EventPageOptions, WatchOptions } from '../events/watch.ts'
+import { ofTiming } from '../job/known-options.ts'
 import type { Actor, TenantScope } from '../job/scope.ts'
 import type { KeyListOptions, KeyMaker, Keys, NewKey } from '../keys/keys.ts'
 import type { KindOptions } from '../reads/kinds.ts'
@@ -10,6 +11,9 @@ import type { ListOptions } from '../reads/list-filter.ts'
 import type { PauseOptions } from '../reads/queues.ts'
 import type { TimelineOptions } from '../reads/reads.ts'
 import type { SessionOptions } from '../reads/sessions.ts'
+import type { BackfillRange } from '../schedule/backfill.ts'
+import type { NewSchedule, ScheduleListOptions, SlotOptions } from '../schedule/schedule.ts'
+import type { Schedules } from '../schedule/schedules.ts'
 import type { JobWebhook, SubmitOptions } from '../submit/prepare.ts'
 import type { DeliveryOptions } from '../webhooks/deliveries.ts'
 import type { NewEndpoint } from '../webhooks/endpoints.ts'
@@ -199,6 +203,24 @@ const barrierOptions: Table<Barriers> = {
   get: { 1: tenant },
 }
 
+const newSchedule: Known<NewSchedule> = { ...ofTiming, kind: true, input: true, tenant: true, priority: true }
+const scheduleList: Known<ScheduleListOptions> = { tenant: true, kind: true, after: true, limit: true }
+const slots: Known<SlotOptions> = { tenant: true, before: true, limit: true }
+const backfill: Known<BackfillRange> = { from: true, to: true, cap: true }
+
+const scheduleOptions: Table<Schedules> = {
+  set: { 1: newSchedule, 2: actor },
+  get: { 1: tenant },
+  list: { 0: scheduleList },
+  remove: { 1: act },
+  pause: { 1: { ...act, reason: true } },
+  resume: { 1: act },
+  trigger: { 1: act },
+  backfill: { 1: backfill, 2: act },
+  preview: { 1: { ...tenant, count: true } },
+  history: { 1: slots },
+}
+
 type Call = (...given: unknown[]) => unknown
 
 /** The same Holdfast, whose methods refuse unknown options. A misspelled option would otherwise be silently ignored. */
@@ -209,6 +231,7 @@ export function withKnownOptions(holdfast: Holdfast): Holdfast {
     webhooks: guarded('webhooks.', holdfast.webhooks, webhookOptions),
     keys: guarded('keys.', holdfast.keys, keyOptions),
     barrier: guarded('barrier.', holdfast.barrier, barrierOptions),
+    schedules: guarded('schedules.', holdfast.schedules, scheduleOptions),
   }
 }
 

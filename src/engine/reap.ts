@@ -6,6 +6,8 @@ import { duties, logDuties, ownerDuties } from '../reaper/duties.ts'
 import { type Duty, type DutyReport, type Orphan, report } from '../reaper/duty.ts'
 import { makeReaper, type Reaper, type ReaperObserver, runSweep, type Sweep } from '../reaper/reaper.ts'
 import { type EndedRow, endChildSessions } from '../reaper/session.sql.ts'
+import type { Ticker } from '../schedule/ticker.ts'
+import { forgetSlots } from '../schedule/unfinished.sql.ts'
 import type { Service } from '../service/service.ts'
 import { forgetDeliveries } from '../webhooks/deliveries.sql.ts'
 import { forgetSnapshots } from '../why/facts.sql.ts'
@@ -14,6 +16,7 @@ import { patientMs } from './liveness.ts'
 import { logError } from './log-error.ts'
 import type { EngineParts } from './parts.ts'
 import type { Running } from './running.ts'
+import { makeEngineTicker } from './schedules.ts'
 
 /** A running reaper. */
 export interface Reaping {
@@ -25,13 +28,16 @@ export interface Reaping {
 
 /** Starts a reaper, and webhooks with it. */
 export async function reap(parts: EngineParts, running: Running): Promise<Reaping> {
-  const reaper = makeEngineReaper(parts)
+  const reaper = makeEngineReaper(parts, { declares: false })
   const stop = await running.begin(withWebhooks(parts, reaper))
   return { term: () => reaper.term(), stop }
 }
 
 /** Makes the reaper of an engine: it is leader, or waits to become it. */
-export function makeEngineReaper(parts: EngineParts): Service & Pick<Reaper, 'term'> {
+export function makeEngineReaper(
+  parts: EngineParts,
+  { declares }: { declares: boolean },
+): Service & Pick<Reaper, 'term'> {
   const { store, aside, owners, config } = parts
   // a call that re-arms a barrier while it is being marked waits for that, and must not time out first
   const timeoutMs = Math.min(config.ownerTimeoutMs, config.statementTimeoutMs / 2)
@@ -44,30 +50,38 @@ export function makeEngineReaper(parts: EngineParts): Service & Pick<Reaper, 'te
       forgetting('forgetDeliveries', forgetDeliveries, config.deliveryRetentionMs),
       forgetting('forgetSnapshots', forgetSnapshots, config.eventRetentionMs),
       forgetOldKinds(config.kindRetentionMs),
+      forgetting('forgetSlots', forgetSlots, config.scheduleHistoryMs),
     ],
     observer: outsideObserver(parts),
   }
-  return watched(parts, makeReaper({ store, config, observer: reaperObserver(parts), outside }))
+  const reaper = makeReaper({ store, config, observer: reaperObserver(parts), outside })
+  return watched(
+    parts,
+    reaper,
+    makeEngineTicker(parts, () => reaper.term() !== null, declares),
+  )
 }
 
-/** The same reaper, whose loops are watched while it runs. */
-function watched(parts: EngineParts, reaper: Reaper): Service & Pick<Reaper, 'term'> {
+/** The same reaper with a ticker, whose loops are watched while they run. */
+function watched(parts: EngineParts, reaper: Reaper, ticker: Ticker): Service & Pick<Reaper, 'term'> {
   const { vitals } = parts
   let watching: (() => void)[] = []
   return {
     term: () => reaper.term(),
     async start() {
       await reaper.start()
+      await ticker.start()
       if (watching.length > 0) return
       watching = [
         vitals.watch('sweep loop', patientMs(parts), () => reaper.quiet().sweeps),
         vitals.watch('leader loop', patientMs(parts), () => reaper.quiet().leads),
+        vitals.watch('schedule loop', patientMs(parts), () => ticker.quietMs()),
       ]
     },
-    stop() {
+    async stop() {
       for (const unwatch of watching) unwatch()
       watching = []
-      return reaper.stop()
+      await Promise.all([ticker.stop(), reaper.stop()])
     },
   }
 }

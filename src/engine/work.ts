@@ -85,7 +85,7 @@ class WorkerWithReaper implements Service, Working {
       wornOut: (error: HoldfastError) => this.#wornOut(error),
     }
     this.#worker = new Worker({ store, url, isPooled: config.pooled, config, jobs, supervisor, version, observer })
-    this.#reaper = makeEngineReaper(parts)
+    this.#reaper = makeEngineReaper(parts, { declares: true })
     this.ended = new Promise((resolve) => {
       this.#end = resolve
     })

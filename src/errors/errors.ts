@@ -61,6 +61,10 @@ export const errorCodes = {
     status: 500,
     meaning: 'A stored secret cannot be decrypted because the secret key is missing or different.',
   },
+  schedule_invalid: { status: 422, meaning: 'The schedule has an invalid pattern, time zone or option, or no slots.' },
+  schedule_not_found: { status: 404, meaning: 'The tenant has no schedule with that name.' },
+  schedule_conflict: { status: 409, meaning: 'Others keep changing the schedule at the same time.' },
+  too_many_schedules: { status: 409, meaning: 'The tenant has reached its limit of schedules.' },
   session_not_found: { status: 404, meaning: 'No remote worker session has that id.' },
   session_ended: {
     status: 410,

@@ -16,6 +16,7 @@ const tags: Record<string, string> = {
   jobs: 'Submit jobs, read them, wait for results, cancel jobs, and re-run failed ones.',
   events: 'Read the event log and manage the groups that consume it.',
   webhooks: 'Manage webhook endpoints and their deliveries.',
+  schedules: 'Submit jobs by cron patterns or at intervals, and see what became of each slot.',
   work: 'Remote workers in any language: sessions, claims, heartbeats, outcomes.',
   operate: 'Queues, sessions and recovery.',
   keys: 'Manage API keys.',

@@ -8,6 +8,7 @@ import { keyOperations } from './routes/keys.ts'
 import { kindOperations } from './routes/kinds.ts'
 import { operateOperations } from './routes/operate.ts'
 import { remoteOperations } from './routes/remote.ts'
+import { scheduleOperations } from './routes/schedules.ts'
 import { submitOperations } from './routes/submit.ts'
 import { webhookOperations } from './routes/webhooks.ts'
 import { whyOperations } from './routes/why.ts'
@@ -22,6 +23,7 @@ export const operations: readonly Operation[] = [
   ...webhookOperations,
   ...deliveryOperations,
   ...operateOperations,
+  ...scheduleOperations,
   ...kindOperations,
   ...remoteOperations,
   ...groupOperations,

@@ -4,6 +4,7 @@ import type { FanOut } from './fan-out.ts'
 import type { JobId } from './id.ts'
 import { type Keep, type KeptMs, keptMsOf } from './keep.ts'
 import { optionProblem } from './known-options.ts'
+import type { ScheduleDeclaration } from './schedule.ts'
 import type { Stored } from './stored.ts'
 import { definitionProblem } from './validate.ts'
 
@@ -112,6 +113,8 @@ export interface JobDefinition<
   /** How long its jobs are kept after they end, in milliseconds, by state. */
   readonly keep?: KeptMs | undefined
   readonly input: Schema | undefined
+  /** The schedules that submit its jobs. */
+  readonly schedule?: ScheduleDeclaration | readonly ScheduleDeclaration[] | undefined
   readonly stages: readonly AnyStage[]
   /** Only carries types. */
   readonly types?: { input: (input: Input) => void; outputs: Outputs; output: Output; canBePartial: CanBePartial }
@@ -148,6 +151,11 @@ export interface Common<S extends Schema> {
    * 0: they are removed once they end. Default: the settings `keepMs` and `keepFailedMs`.
    */
   keep?: Keep
+  /**
+   * A schedule that submits its jobs, or several, each with a name. A worker that starts writes it, unless the declaration is the one that
+   * was written last: so changes at run time survive deploys.
+   */
+  schedule?: ScheduleDeclaration<In<S>> | readonly ScheduleDeclaration<In<S>>[]
 }
 
 type In<S extends Schema> = StandardSchemaV1.InferInput<S>
@@ -228,10 +236,10 @@ export function defineJob(
   kind: string,
   definition: Common<Schema> & Partial<AnyStage> & { stages?: readonly (AnyStage | undefined)[] | undefined },
 ): AnyJob {
-  const { input, queue = 'default', priority = 2, crashBudget, keep, stages: given, ...alone } = definition
+  const { input, queue = 'default', priority = 2, crashBudget, keep, schedule, stages: given, ...alone } = definition
   const stages = given ? given.filter((stage) => stage !== undefined) : [{ ...alone, name: 'run' } as AnyStage]
   const kept = keptMsOf(keep)
-  const rules = typeof kept === 'object' ? { keep: kept } : {}
+  const rules = { ...(typeof kept === 'object' && { keep: kept }), ...(schedule !== undefined && { schedule }) }
   const job = { kind, queue, priority, crashBudget, ...rules, input, stages, [brand]: true }
   const problem =
     definitionProblem(job) ?? (typeof kept === 'string' ? kept : undefined) ?? optionProblem(definition, stages)

@@ -25,6 +25,12 @@ const others = [
   'group.rewound',
   'parked.replayed',
   'repair.requested',
+  'schedule.set',
+  'schedule.removed',
+  'schedule.paused',
+  'schedule.resumed',
+  'schedule.triggered',
+  'schedule.backfilled',
 ] as const
 
 /** The type of an event. */

@@ -1,10 +1,32 @@
 import { type Known, unknownOption } from '../errors/options.ts'
 import type { AnyStage, Backoff, Common, Schema } from './define.ts'
 import type { Each, FanOut } from './fan-out.ts'
+import type { ScheduleDeclaration, ScheduleTiming } from './schedule.ts'
 
 type Rules = Known<Pick<AnyStage, 'retries' | 'timeoutMs' | 'backoff'>>
 
-const ofKind: Known<Common<Schema>> = { input: true, queue: true, priority: true, crashBudget: true, keep: true }
+const ofKind: Known<Common<Schema>> = {
+  input: true,
+  queue: true,
+  priority: true,
+  crashBudget: true,
+  keep: true,
+  schedule: true,
+}
+/** The options of a schedule's timing. */
+export const ofTiming: Known<ScheduleTiming> = {
+  cron: true,
+  every: true,
+  tz: true,
+  jitter: true,
+  startsAt: true,
+  endsAt: true,
+  missed: true,
+  missedWindow: true,
+  missedCap: true,
+  overlap: true,
+}
+const ofSchedule: Known<ScheduleDeclaration> = { ...ofTiming, name: true, input: true, tenant: true, priority: true }
 const ofRules: Rules = { retries: true, timeoutMs: true, backoff: true }
 const ofBackoff: Known<Backoff> = { baseMs: true, factor: true, maxMs: true }
 const ofEach: Known<Each<unknown, unknown>> = { run: true, ...ofRules }
@@ -27,8 +49,19 @@ export function optionProblem(definition: object, stages: readonly AnyStage[]): 
     ('stages' in definition && definition.stages !== undefined
       ? stagedProblem(definition)
       : singleProblem(definition)) ??
+    scheduleProblem(definition as Common<Schema>) ??
     stages.map((stage) => stageProblem(stage)).find((problem) => problem !== undefined)
   )
+}
+
+function scheduleProblem({ schedule }: Common<Schema>): string | undefined {
+  for (const one of schedule === undefined ? [] : [schedule].flat()) {
+    if (typeof one !== 'object' || one === null)
+      return 'has a schedule that is not an object; write { cron: … } or { every: … }.'
+    const unknown = unknownOption(one, ofSchedule)
+    if (unknown) return `has a schedule with the unknown option ${unknown}`
+  }
+  return undefined
 }
 
 function stagedProblem(definition: object): string | undefined {

@@ -104,6 +104,16 @@ export const metricTable = {
     labels: [],
     help: 'Webhook endpoints that this process disabled.',
   },
+  holdfast_schedule_slots_total: {
+    type: 'counter',
+    labels: ['what'],
+    help: 'Slots of schedules that this process decided: `submitted`, `skipped`, `buffered`, `missed`, `failed`.',
+  },
+  holdfast_schedule_lateness_seconds: {
+    type: 'histogram',
+    labels: [],
+    help: 'Time from a slot to the submit of its job, if this process submitted it.',
+  },
   holdfast_orphan_failures_total: { type: 'counter', labels: [], help: 'Orphans that could not be moved.' },
   holdfast_up: {
     type: 'gauge',
@@ -174,6 +184,18 @@ export const metricTable = {
     type: 'gauge',
     labels: [],
     help: 'Dead webhook deliveries, which can be replayed, counted up to 100,000.',
+    from: 'database',
+  },
+  holdfast_schedules_due: {
+    type: 'gauge',
+    labels: [],
+    help: 'Schedules whose slot is due and not decided yet, counted up to 1,000.',
+    from: 'database',
+  },
+  holdfast_schedule_overdue_seconds: {
+    type: 'gauge',
+    labels: [],
+    help: 'How long the slot that has been due the longest has been due; 0 if none is.',
     from: 'database',
   },
   holdfast_http_requests_total: {

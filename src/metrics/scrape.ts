@@ -13,6 +13,7 @@ export interface Asked {
   oldestSnapshot: () => Promise<OldSnapshot | null>
   events: { groups(): Promise<Group[]> }
   webhooks: Pick<Deliveries, 'backlog'>
+  schedules: { overdue(): Promise<{ count: number; overdueMs: number }> }
 }
 
 // a scraper gives up after ten seconds by default, and must have an answer before
@@ -48,13 +49,14 @@ function forget(metrics: Metrics): void {
   for (const [name] of metricsFrom('database')) metrics.clear(name)
 }
 
-async function ask(metrics: Metrics, { reads, oldestSnapshot, events, webhooks }: Asked): Promise<void> {
-  const [queues, sessions, groups, backlog, snapshot] = await Promise.all([
+async function ask(metrics: Metrics, { reads, oldestSnapshot, events, webhooks, schedules }: Asked): Promise<void> {
+  const [queues, sessions, groups, backlog, snapshot, overdue] = await Promise.all([
     reads.queues(),
     reads.sessions({ limit: 1000 }),
     events.groups(),
     webhooks.backlog(),
     oldestSnapshot(),
+    schedules.overdue(),
   ])
   // removes queues and groups that no longer exist
   forget(metrics)
@@ -77,4 +79,6 @@ async function ask(metrics: Metrics, { reads, oldestSnapshot, events, webhooks }
   metrics.set('holdfast_oldest_snapshot_seconds', snapshot?.since ? (Date.now() - snapshot.since.getTime()) / 1000 : 0)
   metrics.set('holdfast_deliveries_pending', backlog.pending)
   metrics.set('holdfast_deliveries_dead', backlog.dead)
+  metrics.set('holdfast_schedules_due', overdue.count)
+  metrics.set('holdfast_schedule_overdue_seconds', overdue.overdueMs / 1000)
 }

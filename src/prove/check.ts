@@ -43,6 +43,8 @@ const endings: Record<string, string> = {
 
 /** How a job has to end; undefined if that depends on a race. */
 function endingOf({ kind, is_part, position }: JobRow): string | undefined {
+  // the job of a slot that a later one replaces, unless it was quicker
+  if (kind === 'replaceable') return undefined
   if (!is_part) return endings[kind] ?? 'succeeded'
   if (kind === 'over-threshold') return position === badItem ? 'failed' : undefined
   if (kind === 'flawed') return position === badItem ? 'failed' : 'succeeded'

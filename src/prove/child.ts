@@ -16,6 +16,7 @@ import { ownerName, proverOwner } from './owner.ts'
 import { readForProver } from './reader.ts'
 import { remoteKinds } from './remote-kinds.ts'
 import { RemoteWorker } from './remote-worker.ts'
+import { carryOutOnSchedule } from './schedule-orders.ts'
 
 /** The supervisor that all processes of a proof name, so that one of them can reclaim the jobs of another. */
 const supervisor = 'holdfast-prove'
@@ -85,6 +86,8 @@ async function carryOut(order: Order): Promise<string[]> {
       return open(order)
     case 'arrive':
       return Promise.all(order.parts.map((part) => running().barrier.arrive(order.id, part)))
+    case 'schedule':
+      return carryOutOnSchedule(running(), order, kind(order.kind ?? 'scheduled'))
     case 'abort':
       return [await running().barrier.abort(order.id)]
     case 'read-barrier':

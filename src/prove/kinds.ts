@@ -17,6 +17,8 @@ const times = {
   blockedMs: 1_500,
   blockedEveryMs: 5_000,
   heldMs: 8_000,
+  lengthyMs: 1_500,
+  replaceableMs: 2_500,
   mostMs: 30_000,
 }
 
@@ -69,6 +71,10 @@ function slowKinds(report: Report): AnyJob[] {
     // losing two workers to poison and one to a fault leaves it one life
     defineJob('innocent', { crashBudget: 4, run: sleeping(times.innocentMs) }),
     defineJob('lasting', { run: sleeping(times.lastingMs) }),
+    // the jobs of schedules
+    defineJob('scheduled', { run: observed(report, () => {}) }),
+    defineJob('lengthy', { run: sleeping(times.lengthyMs) }),
+    defineJob('replaceable', { run: sleeping(times.replaceableMs) }),
     // goes from attempt to attempt until it is cancelled
     defineJob('tireless', {
       retries: 1_000,

@@ -1,5 +1,6 @@
 import type { GivenSettings } from '../config/config.ts'
 import type { ErrorCode } from '../errors/errors.ts'
+import type { OverlapMode } from '../job/schedule.ts'
 import type { Effect } from './observed.ts'
 import type { Handling } from './reader.ts'
 
@@ -31,6 +32,16 @@ export type BusOrder =
   | { do: 'list-deliveries' | 'replay-dead' }
   | { do: 'replay-delivery'; id: string }
 
+/** Does something with a schedule. With `slots`, it has that many, one per second. */
+export interface ScheduleOrder {
+  do: 'schedule'
+  name: string
+  act: 'set' | 'read' | 'pause' | 'resume' | 'trigger' | 'backfill' | 'remove'
+  kind?: string
+  overlap?: OverlapMode
+  slots?: number
+}
+
 /** What the prover can order a process to do. */
 export type Order =
   | { do: 'start'; role: Role; url: string; settings: GivenSettings; module: string | undefined }
@@ -43,6 +54,7 @@ export type Order =
   | { do: 'reclaim'; pid: number }
   | BarrierOrder
   | BusOrder
+  | ScheduleOrder
   | { do: 'arrive'; id: string; parts: number[] }
   | { do: 'abort' | 'read-barrier'; id: string }
 

@@ -9,6 +9,7 @@ import { outage } from './scenarios/outage.ts'
 import { readers } from './scenarios/readers.ts'
 import { refused } from './scenarios/refused.ts'
 import { remote } from './scenarios/remote.ts'
+import { schedules } from './scenarios/schedules.ts'
 import { stop } from './scenarios/stop.ts'
 import { unclaimable } from './scenarios/unclaimable.ts'
 import { blocked, unresponsive } from './scenarios/unresponsive.ts'
@@ -28,6 +29,7 @@ export const scenarios: readonly Scenario[] = [
   locked,
   unclaimable,
   readers,
+  schedules,
   stop,
   unresponsive,
   blocked,

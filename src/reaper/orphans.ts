@@ -1,5 +1,6 @@
 import { ownedOrphans } from './barrier-orphans.ts'
 import { logOrphans } from './log-orphans.ts'
+import { scheduleOrphans } from './schedule-orphans.ts'
 import { webhookOrphans } from './webhook-orphans.ts'
 
 /**
@@ -216,6 +217,7 @@ export const orphans = {
   ...logOrphans,
   ...ownedOrphans,
   ...webhookOrphans,
+  ...scheduleOrphans,
   'leader-hangs': {
     comesAbout:
       'The leader freezes, loses its network or dies in the middle of a sweep, or another transaction holds a lock on its row.',

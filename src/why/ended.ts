@@ -20,7 +20,7 @@ const states = finalStates
 const suspectReaders = 2
 
 /** How a job ended, in words. */
-function formatEnd(c: JobCase): string {
+export function formatEnd(c: JobCase): string {
   const { job } = c
   const why = job.error?.message ? `: ${job.error.message.replace(/\.$/, '')}` : ''
   if (job.state === 'succeeded') return `succeeded ${ago(c, job.finishedAt)}, at attempt ${job.attempt}`

@@ -29,6 +29,17 @@ const stages = raw(`, 'names', (
 const pause = (name: string, column: string) =>
   `, '${name}', (select queue.${column} from holdfast.queue where queue.name = job.queue and queue.paused_at is not null)`
 
+/** The slot that it was submitted for, and what its schedule waits for. */
+const scheduled = (id: Sql) => sql`(
+      select json_build_object('schedule', slot.name, 'slotAt', slot.slot_at, 'what', slot.what, 'decidedAt', slot.decided_at, 'by', slot.by,
+        'nextAt', schedule.next_at, 'bufferedAt', schedule.buffered_at, 'pausedAt', schedule.paused_at, 'missed', schedule.missed,
+        'problem', schedule.problem, 'isLast', schedule.last_job_id = slot.job_id, 'isReplaced', slot.job_id = any(schedule.cancel_job_ids))
+      from holdfast.schedule_slot as slot
+      left join holdfast.schedule on schedule.tenant = slot.tenant and schedule.name = slot.name and schedule.removed_at is null
+      where slot.job_id = ${id}
+      limit 1
+    )`
+
 /** What a snapshot omits. */
 function asked(id: Sql): Asked {
   return {
@@ -50,7 +61,7 @@ function asked(id: Sql): Asked {
     deliveries: deliveries(id),
     oldestWriter,
     oldestSnapshot: sql`case when job.id is not null then ${oldestSnapshot} end`,
-    more: sql`, 'unresponsive', ${unresponsive(id)}`,
+    more: sql`, 'unresponsive', ${unresponsive(id)}, 'scheduled', ${scheduled(id)}`,
   }
 }
 

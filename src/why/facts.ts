@@ -224,6 +224,25 @@ export interface KindFacts {
   ownQueue?: string
 }
 
+/** The slot that it was submitted for, and the schedule, unless that was removed. */
+export interface ScheduledFacts {
+  schedule: string
+  slotAt: Moment
+  what: string
+  decidedAt: Moment
+  /** Who triggered or backfilled it. */
+  by?: string | null
+  nextAt?: Moment | null
+  bufferedAt?: Moment | null
+  pausedAt?: Moment | null
+  missed?: string | null
+  problem?: string | null
+  /** Whether it is the last job of the schedule. */
+  isLast?: boolean
+  /** Whether a later slot replaced it. */
+  isReplaced?: boolean
+}
+
 /**
  * What every source of truth says about a job. Without `job`, it is the continuation of a barrier that has not fired. Snapshots of older
  * versions are read too, so a member that is added later is optional.
@@ -244,6 +263,8 @@ export interface Facts {
   barriers: BarrierFacts[]
   itemOf: ItemFacts | null
   continues: OwnedFacts | null
+  /** The schedule and the slot that it was submitted for; omitted if there is none. */
+  scheduled?: ScheduledFacts | null
   events: {
     /** Its position in the log, shown only to callers that see all tenants. */
     seq?: number

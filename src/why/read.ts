@@ -18,10 +18,14 @@ export async function readFacts(store: Runner, id: JobId): Promise<Reading | und
   return row && { facts: withoutUnknowns(row.facts), snapshots: row.snapshots }
 }
 
+const slotFacts = ['by', 'nextAt', 'bufferedAt', 'pausedAt', 'missed', 'problem', 'isLast', 'isReplaced'] as const
+
 /** The same facts without members that are null because nothing is known. */
 function withoutUnknowns(facts: Facts): Facts {
+  const { scheduled, ...rest } = facts
   return {
-    ...facts,
+    ...rest,
+    ...(scheduled && { scheduled: withoutNulls(scheduled, slotFacts) }),
     kind: facts.kind && withoutNulls(facts.kind, ['names', 'ownQueue']),
     queue: withoutNulls(facts.queue, ['pausedBy', 'reason']),
     session: facts.session && withoutNulls(facts.session, ['exit', 'blockedMs']),

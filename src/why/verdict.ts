@@ -14,6 +14,7 @@ import { queuedRules } from './queued.ts'
 import type { RepairName } from './repair.ts'
 import type { Rule } from './rule.ts'
 import { runningRules } from './running.ts'
+import { scheduleRules } from './scheduled.ts'
 import { waitingRules } from './waiting.ts'
 
 /** The diagnosis of a job. */
@@ -30,6 +31,7 @@ export interface Verdict {
 /** The rules about jobs, in the order in which they are tried. */
 export const jobRules: readonly Rule<JobCase>[] = [
   ...itemRules,
+  ...scheduleRules,
   ...queuedRules,
   ...runningRules,
   ...waitingRules,

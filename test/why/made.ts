@@ -44,7 +44,7 @@ const anError = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
 export async function clear(query: On['query']): Promise<void> {
   await query(`do $$ declare name text; begin
     foreach name in array array['job', 'ready', 'lease', 'waiting', 'outcome', 'barrier', 'owned_barrier', 'session', 'queue', 'delivery', 'endpoint', 'event_log',
-      'event_group', 'event_reader', 'leader', 'snapshot', 'refusal', 'kind', 'stage_output', 'parked_outcome'] loop
+      'event_group', 'event_reader', 'leader', 'snapshot', 'refusal', 'kind', 'stage_output', 'parked_outcome', 'schedule', 'schedule_slot'] loop
       execute format('delete from holdfast.%I', name);
     end loop;
   end $$`)
@@ -561,6 +561,28 @@ export const orphansMade: Record<OrphanName, Made> = {
     but: /A delivery says pending; its endpoint is disabled or deleted\./,
     next: /becomes a dead letter without being sent/,
   },
+  'slot-not-ticked': {
+    make: (on) => scheduled(on, `next_at = now() - interval '3 min'`),
+    code: 'slot-overdue',
+    says: /^succeeded .*; but the next slot of schedule `nightly` was due 3 min ago, and no process decides it\.$/,
+    next: /The next process that works or reaps decides it \(missed: latest\)/,
+  },
+  'buffered-slot-forgotten': {
+    make: (on) => scheduled(on, `buffered_at = now() - interval '1 min'`),
+    code: 'slot-buffered',
+    says: /^succeeded .*; the slot of schedule `nightly` that waited for it is not submitted yet\.$/,
+    next: /submits it/,
+  },
+  'replaced-job-not-cancelled': {
+    async make(on) {
+      const { id } = await on.given.queued()
+      await scheduled(on, 'cancel_job_ids = array[last_job_id]', id)
+      return id
+    },
+    code: 'replaced',
+    says: /^replaced: a later slot of schedule `nightly` took over, and it is not cancelled yet\.$/,
+    next: /cancels it/,
+  },
   'leader-hangs': {
     async make(on) {
       await on.query(`update holdfast.leader set lease_until = now() - interval '3 min'`)
@@ -587,6 +609,23 @@ export const orphansMade: Record<OrphanName, Made> = {
     says: /^waiting: no running worker handles kind `sample` in queue `lane-\d+`; last seen 3 h ago\.$/,
     next: /as soon as a worker that handles this kind starts/,
   },
+}
+
+/** A job that is the last one of a schedule. */
+async function scheduled(on: On, change: string, given?: string): Promise<string> {
+  const id = given ?? (await on.given.finished()).id
+  await on.query(
+    `insert into holdfast.schedule (tenant, name, kind, queue, crash_budget, kind_priority, input, every_ms, missed, missed_window_ms, missed_cap, overlap,
+      next_at, due_at, last_job_id)
+     values ('default', 'nightly', 'sample', 'default', 3, 2, 'null', 60000, 'latest', 0, 1, 'skip', now() + interval '1 h', now() + interval '1 h', $1)`,
+    [id],
+  )
+  await on.query(
+    `insert into holdfast.schedule_slot (tenant, name, slot_at, what, job_id) values ('default', 'nightly', now(), 'submitted', $1)`,
+    [id],
+  )
+  await on.query(`update holdfast.schedule set ${change}`)
+  return id
 }
 
 async function hung(on: On): Promise<string> {
