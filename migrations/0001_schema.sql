@@ -951,6 +951,9 @@ begin
   delete from holdfast.stage_output where stage_output.job_id = any(gone);
   delete from holdfast.job_progress where job_progress.job_id = any(gone);
   delete from holdfast.job_webhook where job_webhook.job_id = any(gone);
+  delete from holdfast.signal where signal.job_id = any(gone);
+  delete from holdfast.signal_wait where signal_wait.job_id = any(gone);
+  delete from holdfast.unique_job where unique_job.job_id = any(gone) and coalesce(unique_job.until, now()) <= now();
   delete from holdfast.snapshot where snapshot.job_id = any(gone);
   delete from holdfast.refusal where refusal.job_id = any(gone);
   delete from holdfast.delivery where delivery.job_id = any(gone);
@@ -1290,3 +1293,45 @@ create table holdfast.schedule_slot (
 
 create index schedule_slot_job on holdfast.schedule_slot (job_id) where job_id is not null;
 create index schedule_slot_age on holdfast.schedule_slot (decided_at);
+
+-- Signals, and the stages that wait for them. A job that waits is queued, and due when its wait ends. See src/transitions/signal.sql.ts.
+
+create table holdfast.signal (
+  job_id uuid not null,
+  name text not null,
+  sent_at timestamptz not null default now(),
+  by text,
+  payload json,
+  -- the first signal of a name counts; later ones change nothing
+  primary key (job_id, name)
+);
+
+create table holdfast.signal_wait (
+  job_id uuid not null,
+  stage smallint not null,
+  name text not null,
+  since timestamptz not null default now(),
+  until timestamptz not null,
+  -- when the time was over, and no signal had come: from then on, the signal is refused
+  closed_at timestamptz,
+  primary key (job_id, stage)
+);
+
+-- Unique jobs: which job holds a key. Whether the key is taken is asked from the job itself, so no row here can block a key for ever. See
+-- src/transitions/unique.sql.ts.
+
+create table holdfast.unique_job (
+  tenant text not null,
+  kind text not null,
+  key text not null,
+  job_id uuid not null,
+  -- earlier holders that had started when they were replaced, and may still be live
+  earlier uuid[] not null default '{}',
+  taken_at timestamptz not null default now(),
+  -- the key stays taken at least until then, even if its job ends; null if it has no such time
+  until timestamptz,
+  primary key (tenant, kind, key)
+);
+
+create index unique_job_job on holdfast.unique_job (job_id);
+create index unique_job_until on holdfast.unique_job (until) where until is not null;

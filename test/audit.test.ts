@@ -130,6 +130,33 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     await setCrashes(query, 2)
     return id
   },
+  'signalled-job-is-due': async ({ given, query }) => {
+    const { id } = await given.queued()
+    await query(`update holdfast.ready set run_at = now() + interval '1 h'`)
+    await query(
+      `insert into holdfast.signal_wait (job_id, stage, name, until) values ($1, 0, 'go', now() + interval '1 h')`,
+      [id],
+    )
+    await query(`insert into holdfast.signal (job_id, name, sent_at) values ($1, 'go', now() - interval '1 h')`, [id])
+    return id
+  },
+  'wait-has-an-end': async ({ given, query }) => {
+    const { id } = await given.queued()
+    await query(`update holdfast.ready set run_at = now() + interval '1 h'`)
+    await query(
+      `insert into holdfast.signal_wait (job_id, stage, name, until) values ($1, 0, 'go', now() + interval '1 min')`,
+      [id],
+    )
+    return id
+  },
+  'unique-key-has-job': async ({ query }) => {
+    const id = randomUUID()
+    await query(
+      `insert into holdfast.unique_job (tenant, kind, key, job_id, taken_at) values ('t', 'k', 'u', $1, now() - interval '1 h')`,
+      [id],
+    )
+    return id
+  },
   'key-has-job': async ({ query }) => {
     const id = randomUUID()
     await query(`insert into holdfast.job_key (tenant, key, job_id, fingerprint) values ('t', 'k', $1, 'f')`, [id])

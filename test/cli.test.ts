@@ -8,7 +8,7 @@ import { ask, call, library, moduleOf, newFolder, removeFolder } from './cli/com
 import { expect, newDatabase, test } from './fixtures.ts'
 
 const commands =
-  'dev work reap migrate submit jobs show top cancel redo events webhooks schedules audit prove bench'.split(' ')
+  'dev work reap migrate submit jobs show top cancel redo signal events webhooks schedules audit prove bench'.split(' ')
 const nested = {
   events: ['groups', 'tail', 'listen', 'parked', 'replay', 'forget'],
   schedules: ['set', 'list', 'show', 'preview', 'history', 'pause', 'resume', 'trigger', 'backfill', 'remove'],

@@ -12,6 +12,7 @@ import {
   releaseJobs,
   retryJobs,
 } from '#holdfast/settle/settle.sql'
+import { snoozeJobs } from '#holdfast/settle/snooze.sql'
 import { redoJobs } from '#holdfast/submit/redo.sql'
 import { cancelJobs } from '#holdfast/submit/submit.sql'
 import { heldFenceOf } from '#holdfast/worker/attempt'
@@ -42,6 +43,7 @@ const walked = [
   'retry',
   'fail',
   'release',
+  'snooze',
   'cancel',
   'redo',
 ] as const satisfies MoveName[]
@@ -112,6 +114,7 @@ async function made(
     retry: () => countOf(store.run(retryJobs, { ...erred, delaysMs: [0] })),
     fail: () => countOf(store.run(step.to === 'partial' ? failOptional : failJobs, erred)),
     release: () => countOf(store.run(releaseJobs, { fences })),
+    snooze: () => countOf(store.run(snoozeJobs, { fences, delaysMs: [0] })),
     cancel: async () => (await store.run(cancelJobs, { ...chosen, reason: null })).length,
     redo: async () => (await store.run(redoJobs, { ...chosen, isFromStart: false })).length,
   }[step.move as (typeof walked)[number]]()

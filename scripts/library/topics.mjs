@@ -19,13 +19,19 @@ export const topics = [
     page: 'jobs',
     title: 'Define jobs',
     about: 'Kinds, stages, fan-outs, and what a handler receives.',
-    holds: ['job/define', 'job/fan-out', 'job/id', 'worker/attempt', 'PermanentError'],
+    holds: ['job/define', 'job/fan-out', 'job/wait', 'job/id', 'worker/attempt', 'worker/snooze', 'PermanentError'],
   },
   {
     page: 'submit',
     title: 'Submit jobs',
     about: 'The options of `hf.submit`, the handle of a job, and its result.',
-    holds: ['SubmitHow', 'Result', 'submit/prepare', 'engine/handle'],
+    holds: ['SubmitHow', 'Result', 'submit/prepare', 'job/unique', 'engine/handle'],
+  },
+  {
+    page: 'flow',
+    title: 'Middleware, listeners and signals',
+    about: 'The options of `connect({ middleware })`, `hf.on` and `hf.signal`.',
+    holds: ['job/middleware', 'engine/listeners', 'engine/signal'],
   },
   {
     page: 'transactions',

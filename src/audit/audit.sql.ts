@@ -5,6 +5,7 @@ import { ownedChecks } from './barrier.sql.ts'
 import { type AuditScope, check, lacks, past, wasInLog } from './check.sql.ts'
 import { fanOutChecks } from './fan-out.sql.ts'
 import { scheduleChecks } from './schedule.sql.ts'
+import { flowChecks } from './flow.sql.ts'
 import { webhookChecks } from './webhooks.sql.ts'
 
 function typesOf(pick: (move: MoveName) => boolean): Sql {
@@ -213,6 +214,7 @@ export const checks = {
     ) as told
     where job.crashes > told.revivals and ${wasInLog}`,
   ),
+  ...flowChecks,
   ...fanOutChecks,
   ...ownedChecks,
   ...webhookChecks,

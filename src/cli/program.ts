@@ -18,6 +18,7 @@ import { addRedo } from './redo.ts'
 import { addSchedules } from './schedules.ts'
 import { addServe } from './serve.ts'
 import { addShow } from './show.ts'
+import { addSignal } from './signal.ts'
 import { addSubmit } from './submit.ts'
 import { forTerminal, paint } from './terminal.ts'
 import { addTop } from './top.ts'
@@ -39,6 +40,7 @@ const commands = [
   addWhy,
   addCancel,
   addRedo,
+  addSignal,
   addEvents,
   addWebhooks,
   addSchedules,

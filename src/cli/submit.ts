@@ -16,6 +16,10 @@ interface Flags {
   delay?: string
   runAt?: string
   priority?: string
+  unique?: string
+  uniqueWhile?: string
+  uniqueWindow?: string
+  onConflict?: string
   webhook?: string
   webhookSecret?: string
   module?: string
@@ -39,6 +43,10 @@ export function addSubmit(program: Command): void {
     .argument('<kind>', 'Kind of job.')
     .argument('[json]', 'Input: JSON, @file, or - for stdin.')
     .option('--key <text>', 'Idempotency key: the same key and input return the same job.')
+    .option('--unique <key>', 'Unique key: no second job of the kind is submitted while one holds it.')
+    .option('--unique-while <state>', 'How long the job holds the unique key: queued or live (default).')
+    .option('--unique-window <time>', 'Hold the unique key for at least this long: 30, 90s, 5m, 2h.')
+    .option('--on-conflict <way>', 'If another job holds the unique key: keep (default), replace or reschedule.')
     .option('--tenant <name>', 'Tenant that owns the job.')
     .option('--delay <time>', 'Delay the job by this long: 30, 90s, 5m, 2h.')
     .option('--run-at <moment>', 'Run no earlier than this: 2030-01-31T08:00:00Z.')
@@ -67,10 +75,17 @@ async function submit(kind: string, json: string | undefined, flags: Flags): Pro
   await withClient(config, async (hf) => {
     const job = await findKind(hf, kind, flags)
     const handle = await hf.submit(job, input as never, how)
-    const { id, isNew } = handle
-    if (!flags.json) tellSubmitted(kind, handle)
+    const { id, isNew, outcome } = handle
+    if (!flags.json) tellSubmitted(kind, handle, how.unique !== undefined)
     const ended = flags.wait === undefined ? undefined : await endOf(handle, timeout)
-    if (flags.json) print(JSON.stringify({ id, kind, isNew, ...(ended && { result: ended.result }) }, null, 2))
+    if (flags.json)
+      print(
+        JSON.stringify(
+          { id, kind, isNew, ...(how.unique && { outcome }), ...(ended && { result: ended.result }) },
+          null,
+          2,
+        ),
+      )
     if (!flags.json && ended) tellEnded(ended.result)
     if (ended?.failure) throw ended.failure
   })
@@ -84,7 +99,27 @@ function howOf(flags: Flags): SubmitHow {
     ...(delay !== undefined && { delayMs: parseLength('--delay', delay) }),
     ...(runAt !== undefined && { runAt: parseMoment('--run-at', runAt) }),
     ...(priority !== undefined && { priority: parseWhole('--priority', priority) }),
+    ...uniqueOf(flags),
     ...webhookOf(flags),
+  }
+}
+
+function uniqueOf({
+  unique: key,
+  uniqueWhile,
+  uniqueWindow,
+  onConflict,
+}: Flags): Pick<SubmitHow, 'unique' | 'onConflict'> {
+  const isUnique = key !== undefined || uniqueWhile !== undefined || uniqueWindow !== undefined
+  return {
+    ...(isUnique && {
+      unique: {
+        key: key as string,
+        ...(uniqueWhile !== undefined && { while: uniqueWhile as 'queued' }),
+        ...(uniqueWindow !== undefined && { windowMs: parseLength('--unique-window', uniqueWindow) }),
+      },
+    }),
+    ...(onConflict !== undefined && { onConflict: onConflict as 'keep' }),
   }
 }
 
@@ -108,8 +143,12 @@ async function endOf(
   }
 }
 
-function tellSubmitted(kind: string, { id, isNew }: Handle<AnyJob>): void {
-  complain(isNew ? `Submitted ${kind} as ${id}.` : `An earlier submit with this key already created ${id}.`)
+function tellSubmitted(kind: string, { id, isNew, outcome }: Handle<AnyJob>, isUnique: boolean): void {
+  if (outcome === 'replaced') complain(`Submitted ${kind} as ${id}, in place of the job that held the unique key.`)
+  else if (outcome === 'rescheduled') complain(`Rescheduled ${id}, which holds the unique key; submitted nothing.`)
+  else if (isNew) complain(`Submitted ${kind} as ${id}.`)
+  else if (isUnique) complain(`${id} holds the unique key; submitted nothing.`)
+  else complain(`An earlier submit with this key already created ${id}.`)
 }
 
 function tellEnded({ state, output, outputs, error }: Ended): void {

@@ -12,6 +12,7 @@ export const operations = {
   getTimeline: { method: 'GET', path: '/v1/jobs/{id}/timeline' },
   getFanOuts: { method: 'GET', path: '/v1/jobs/{id}/fan-outs' },
   listItems: { method: 'GET', path: '/v1/jobs/{id}/items' },
+  signalJob: { method: 'POST', path: '/v1/jobs/{id}/signals/{name}' },
   whyJob: { method: 'GET', path: '/v1/jobs/{id}/why' },
   repairJob: { method: 'POST', path: '/v1/jobs/{id}/repair' },
   listEvents: { method: 'GET', path: '/v1/events' },

@@ -18,9 +18,11 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob, InputOf } from '../job/define.ts'
 import { isComplete } from '../job/fan-out.ts'
 import type { JobId } from '../job/id.ts'
+import type { Flow } from '../job/middleware.ts'
 import type { Queryable, Runner, Store } from '../postgres/store.ts'
 import { runnerInside } from '../postgres/transaction.ts'
-import { prepare, type SubmitOptions } from '../submit/prepare.ts'
+import type { SubmitOptions } from '../submit/prepare.ts'
+import { prepareThrough } from '../submit/prepare-through.ts'
 
 /** A barrier to open. */
 export interface OpenBarrier<J extends AnyJob = AnyJob> {
@@ -83,6 +85,7 @@ export function makeBarriers(parts: {
   store: Store
   config: Config
   owners: Readonly<Record<string, Owner>>
+  flow: Flow
 }): Barriers & { idle(): Promise<void> } {
   const { store, config, owners } = parts
   const arriver = makeArriver(store, config.batchSize)
@@ -98,7 +101,7 @@ export function makeBarriers(parts: {
         ...partsOf(barrier.parts),
         ...expiryOf(barrier.expires),
         ...owner,
-        continuation: await continuationOf(config, barrier.continuation),
+        continuation: await continuationOf(parts, tenant, barrier.continuation),
       }
       return openBarrierOf(await runner(tx), params)
     },
@@ -141,7 +144,11 @@ function ownerOf(
 
 type Given = { job: AnyJob; input: unknown } & Omit<SubmitOptions, 'key' | 'tenant' | 'webhook' | 'traceparent'>
 
-async function continuationOf(config: Config, given: Given): Promise<Continuation> {
+async function continuationOf(
+  parts: { config: Config; flow: Flow },
+  tenant: string,
+  given: Given,
+): Promise<Continuation> {
   const { job, input, ...options } = given ?? {}
   if (typeof job !== 'object' || job === null || !Array.isArray(job.stages))
     throw new HoldfastError('unknown_kind', 'The `job` of a continuation must be a value that defineJob returned.')
@@ -156,7 +163,7 @@ async function continuationOf(config: Config, given: Given): Promise<Continuatio
     runAt,
     input: json,
     meta,
-  } = await prepare(config, job, input, options)
+  } = await prepareThrough(parts, { job, input, options: { ...options, tenant } })
   return { kind, queue, priority, crashBudget, delayMs, runAt, input: String(json), meta }
 }
 

@@ -7,6 +7,7 @@ import { stopBarriers } from '../settle/fan-out.sql.ts'
 import type { Canceller } from '../submit/cancel.ts'
 import { redoJobs } from '../submit/redo.sql.ts'
 import { cancelJobs } from '../submit/submit.sql.ts'
+import type { Listeners } from './listeners.ts'
 import type { OnEnded } from './work.ts'
 
 /** Options of a cancel. */
@@ -18,7 +19,12 @@ interface CancelOptions {
 
 /** Cancels a job and its items. Throws job_not_found or move_illegal. */
 export async function cancelJob(
-  { store, canceller, onEnded }: { store: Store; canceller: Canceller; onEnded: OnEnded },
+  {
+    store,
+    canceller,
+    listeners,
+    onEnded,
+  }: { store: Store; canceller: Canceller; listeners: Listeners; onEnded: OnEnded },
   id: string,
   options: CancelOptions = {},
 ): Promise<void> {
@@ -28,6 +34,7 @@ export async function cancelJob(
   const cancelled = await canceller.cancel({ id: jobId, tenant, reason, by })
   if (!cancelled) throw await whyNothing(store, jobId, 'cancel', tenant)
   onEnded(jobId)
+  listeners.tell('cancel', { id: jobId, kind: null, stage: null, attempt: null, error: null })
   if (cancelled.skipped) await store.contend(cancelJobs, { ids: cancelled.skipped, tenant, reason, by })
   if (cancelled.is_cut) await cancelRest(store, jobId, reason)
 }

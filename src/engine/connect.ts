@@ -5,6 +5,7 @@ import { startEmbedded } from '../embedded/embedded.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import { type Known, refuseUnknown } from '../errors/options.ts'
 import { type AnyJob, isJob } from '../job/define.ts'
+import { type Middleware, makeFlow } from '../job/middleware.ts'
 import { isTransactionPooler, poolerAdvice } from '../postgres/pooler.ts'
 import { openStore, type Store } from '../postgres/store.ts'
 import { declaredBy } from '../schedule/declare.ts'
@@ -24,6 +25,8 @@ export interface ConnectOptions extends GivenSettings {
   log?: Log
   /** The systems that own executions behind barriers, by name. Any process that runs a worker or reaper and has the owner configured asks it, whether or not it is leader. */
   owners?: Readonly<Record<string, Owner>>
+  /** Functions around every submit and every run of a handler in this process. The first is the outermost. */
+  middleware?: readonly Middleware[]
   /** The name of the process that supervises this one, if any. */
   supervisor?: string
 }
@@ -34,16 +37,19 @@ const knownOptions: Known<ConnectOptions> = {
   migrate: true,
   log: true,
   owners: true,
+  middleware: true,
   supervisor: true,
   ...(Object.fromEntries(settingNames.map((name) => [name, true])) as Known<GivenSettings>),
 }
 
 /** Connects to Holdfast and checks that the database schema is up to date. */
 export async function connect(options: ConnectOptions): Promise<Holdfast> {
-  const { embedded, jobs = [], migrate: wantsMigration, log: givenLog, supervisor, owners = {}, ...given } = options
+  const { embedded, jobs = [], migrate: wantsMigration, log: givenLog, supervisor, owners = {}, ...rest } = options
+  const { middleware = [], ...given } = rest
   refuseUnknown('connect', options, knownOptions)
   const asked = readConfig(given)
   checkJobs(jobs)
+  const flow = makeFlow(middleware)
   const log = givenLog ?? makeLog(asked.logLevel)
   const server = embedded === undefined && asked.url ? undefined : await startServer(asked, embedded, log)
   const url = server?.url ?? (asked.url as string)
@@ -69,6 +75,7 @@ export async function connect(options: ConnectOptions): Promise<Holdfast> {
       jobs,
       log,
       supervisor: supervisor ?? null,
+      flow,
       onPooler,
       stopServer: async () => server?.stop(),
     })

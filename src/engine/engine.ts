@@ -22,6 +22,7 @@ import { type Barriers, makeBarriers } from './barriers.ts'
 import { cancelJob, redoJob } from './cancel.ts'
 import { makeEngineEvents } from './events.ts'
 import type { Handle } from './handle.ts'
+import type { HeardName, Listener } from './listeners.ts'
 import { withKnownOptions } from './options.ts'
 import { type Connected, type EngineParts, makeParts } from './parts.ts'
 import { type PruneReport, pruneNow } from './prune.ts'
@@ -29,6 +30,7 @@ import { type Reaping, reap, reclaimChild } from './reap.ts'
 import { makeEngineRemote } from './remote.ts'
 import { Running } from './running.ts'
 import { makeEngineSchedules, overdueOf } from './schedules.ts'
+import { type Signalled, type SignalOptions, signalJob } from './signal.ts'
 import { Submissions, type SubmitHow } from './submissions.ts'
 import { type Repaired, repairJob, type Why, why } from './why.ts'
 import { type OnEnded, type Working, type WorkOptions, work } from './work.ts'
@@ -63,6 +65,13 @@ export interface Holdfast extends Reads {
   cancel(id: string, options?: { reason?: string; by?: string; tenant?: string }): Promise<void>
   /** Re-runs a failed, partial or cancelled job. */
   redo(id: string, options?: { from?: 'failed' | 'start'; by?: string; tenant?: string }): Promise<void>
+  /**
+   * Sends a signal to a job: its payload is the output of the stage that waits for it. A signal that comes before the stage is reached is kept.
+   * The first signal of a name counts. Throws job_not_found, signal_unknown or signal_refused.
+   */
+  signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<Signalled>
+  /** Calls a function after this process has settled, revived, quarantined or cancelled a job; returns how to stop that. */
+  on(name: HeardName, listener: Listener): () => void
   /** Explains the state of a job: what every source says, a verdict, and what happens next. Throws job_not_found. */
   why(id: string, scope?: { tenant?: string }): Promise<Why>
   /** Applies the repair that `why` names, if it still applies; with `dryRun`, only reports what it would do. */
@@ -100,7 +109,7 @@ export interface Holdfast extends Reads {
 /** Makes Holdfast of its parts. It wires rooms together and decides nothing. */
 export function makeHoldfast(connected: Connected): Holdfast {
   const parts = makeParts(connected)
-  const { store, config, vitals } = parts
+  const { store, config, vitals, listeners } = parts
   const running = new Running()
   const results = new Results(parts.waits, (error) => parts.log.warn({ err: error }, 'could not check for results'))
   const onEnded: OnEnded = (id) => results.settled(id)
@@ -128,8 +137,10 @@ export function makeHoldfast(connected: Connected): Holdfast {
     config,
     url: parts.url,
     keys: makeKeys(store, remote),
-    cancel: (id, options) => cancelJob({ store, canceller, onEnded }, id, options),
+    cancel: (id, options) => cancelJob({ store, canceller, listeners, onEnded }, id, options),
     redo: (id, options) => redoJob(store, id, options),
+    signal: (id, name, payload, options) => signalJob(parts, id, name, payload, options),
+    on: (name, listener) => listeners.on(name, listener),
     why: (id, scope) => why(parts, id, scope),
     repair: (id, options) => repairJob(parts, id, options),
     pauseQueue: (name, options = {}) => pause(store, name, options),

@@ -2,15 +2,19 @@ import { HoldfastError } from '../errors/errors.ts'
 import { refuseUnknown } from '../errors/options.ts'
 import type { AnyJob } from '../job/define.ts'
 import type { JobId } from '../job/id.ts'
+import type { SubmitOutcome } from '../job/unique.ts'
 import type { Result } from '../reads/job.ts'
 import type { Ending, Results } from '../reads/results.ts'
+import type { Submitted } from '../submit/submit.ts'
 
 /** The handle of a job: its id, and a way to wait for its result. */
 export interface Handle<J extends AnyJob> {
   /** The id of the job. */
   readonly id: JobId
-  /** False if an earlier submit with the same key created the job. */
+  /** False if the job existed before: it has the same key, or holds the same unique key. */
   readonly isNew: boolean
+  /** What the submit did. Other than `submitted` only with a key or a unique key. */
+  readonly outcome: SubmitOutcome
   /**
    * Waits until the job is final and returns its result. Throws job_failed, job_cancelled, or result_timeout (the job continues). All waits of
    * a process share one connection and query together, so tens of thousands may wait at once.
@@ -21,11 +25,12 @@ export interface Handle<J extends AnyJob> {
 const known = { timeout: true, signal: true }
 
 /** Makes the handle of a job. */
-export function makeHandle<J extends AnyJob>(parts: { id: JobId; isNew: boolean; results: Results }): Handle<J> {
-  const { id, isNew, results } = parts
+export function makeHandle<J extends AnyJob>(submitted: Submitted, results: Results): Handle<J> {
+  const { id, isNew, outcome } = submitted
   return {
     id,
     isNew,
+    outcome,
     async result(options = {}) {
       refuseUnknown('result', options, known)
       const { timeout, signal } = options

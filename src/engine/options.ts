@@ -5,6 +5,7 @@ import type { SubscribeOptions } from '../events/subscribe.ts'
 import type { EventPageOptions, WatchOptions } from '../events/watch.ts'
 import { ofTiming } from '../job/known-options.ts'
 import type { Actor, TenantScope } from '../job/scope.ts'
+import type { Unique } from '../job/unique.ts'
 import type { KeyListOptions, KeyMaker, Keys, NewKey } from '../keys/keys.ts'
 import type { KindOptions } from '../reads/kinds.ts'
 import type { ListOptions } from '../reads/list-filter.ts'
@@ -34,7 +35,8 @@ type Taken<T, Method extends keyof T, Place extends number> = T[Method] extends 
 const tenant: Known<TenantScope> = { tenant: true }
 const tx: Known<Pick<SubmitHow, 'tx'>> = { tx: true }
 const webhook: Known<JobWebhook> = { url: true, secret: true, types: true, headers: true }
-const submit: Known<Omit<SubmitOptions, 'webhook'>> & { webhook: typeof webhook } = {
+const unique: Known<Unique> = { key: true, while: true, windowMs: true }
+const submit: Known<Omit<SubmitOptions, 'webhook' | 'unique'>> & { webhook: typeof webhook; unique: typeof unique } = {
   key: true,
   keyCovers: true,
   tenant: true,
@@ -43,6 +45,8 @@ const submit: Known<Omit<SubmitOptions, 'webhook'>> & { webhook: typeof webhook 
   priority: true,
   meta: true,
   traceparent: true,
+  onConflict: true,
+  unique,
   webhook,
 }
 const list: Known<ListOptions> = {
@@ -73,6 +77,7 @@ const engineOptions: Table<Holdfast> = {
   submitMixed: { 0: { ...submit, job: true, input: true } },
   cancel: { 1: cancel },
   redo: { 1: redo },
+  signal: { 3: { tenant: true, by: true } },
   why: { 1: tenant },
   pauseQueue: { 1: pause },
   resumeQueue: { 1: { by: true } },

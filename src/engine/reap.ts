@@ -1,6 +1,8 @@
 import { messageOf } from '../errors/errors.ts'
+import type { JobId } from '../job/id.ts'
 import type { Statement } from '../postgres/sql.ts'
 import { forgetOldKinds } from '../reaper/duties/forget-kinds.ts'
+import { forgetUnique } from '../reaper/duties/forget-unique-keys.ts'
 import { pruning } from '../reaper/duties/prune.ts'
 import { duties, logDuties, ownerDuties } from '../reaper/duties.ts'
 import { type Duty, type DutyReport, type Orphan, report } from '../reaper/duty.ts'
@@ -51,6 +53,7 @@ export function makeEngineReaper(
       forgetting('forgetSnapshots', forgetSnapshots, config.eventRetentionMs),
       forgetOldKinds(config.kindRetentionMs),
       forgetting('forgetSlots', forgetSlots, config.scheduleHistoryMs),
+      forgetUnique,
     ],
     observer: outsideObserver(parts),
   }
@@ -186,8 +189,8 @@ function tellReport(parts: EngineParts, report: DutyReport): void {
     metrics.add('holdfast_jobs_removed_total', {}, report.pruned.removed)
     metrics.set('holdfast_prune_overdue_seconds', report.pruned.overdueMs / 1000)
   }
-  for (const orphan of report.revived) tellOrphan(parts, 'holdfast_revivals_total', orphan, 'revived')
-  for (const orphan of report.quarantined) tellOrphan(parts, 'holdfast_quarantines_total', orphan, 'quarantined')
+  for (const orphan of report.revived) tellOrphan(parts, 'revive', orphan)
+  for (const orphan of report.quarantined) tellOrphan(parts, 'quarantine', orphan)
   for (const { orphan, ...facts } of report.healed) {
     metrics.add('holdfast_revivals_total', { orphan, rung: 'barrier' })
     log.warn({ orphan, ...facts }, 'repaired a barrier')
@@ -214,13 +217,13 @@ function tellEnded({ log, metrics }: EngineParts, { id, rung, host, pid, lost_ms
   log.warn({ session: id, rung, host, pid, lostMs: Math.round(lost_ms) }, 'ended a dead session')
 }
 
-function tellOrphan(
-  { jobLog, metrics }: EngineParts,
-  metric: 'holdfast_revivals_total' | 'holdfast_quarantines_total',
-  row: Orphan,
-  word: string,
-): void {
-  metrics.add(metric, { orphan: row.orphan, rung: row.rung })
+function tellOrphan({ jobLog, listeners, metrics }: EngineParts, move: 'revive' | 'quarantine', row: Orphan): void {
+  const isRevived = move === 'revive'
+  metrics.add(isRevived ? 'holdfast_revivals_total' : 'holdfast_quarantines_total', {
+    orphan: row.orphan,
+    rung: row.rung,
+  })
+  listeners.tell(move, { id: row.id as JobId, kind: row.kind, stage: null, attempt: row.attempt, error: null })
   metrics.observe('holdfast_recovery_seconds', { rung: row.rung }, row.lost_ms / 1000)
   jobLog.warn(
     {
@@ -231,6 +234,6 @@ function tellOrphan(
       rung: row.rung,
       lostMs: Math.round(row.lost_ms),
     },
-    word,
+    isRevived ? 'revived' : 'quarantined',
   )
 }

@@ -17,7 +17,7 @@ const mostKinds = 200
 /** Not a valid name of a kind. */
 const otherKinds = '(other)'
 
-function remoteObserver({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded): RemoteObserver {
+function remoteObserver({ log, jobLog, listeners, metrics }: EngineParts, onEnded: OnEnded): RemoteObserver {
   const kinds = new Set<string>()
   /** Anyone with a key may invent kinds, and each would be a metric series of its own. */
   const nameOf = (kind: string) => (kinds.size < mostKinds || kinds.has(kind) ? kinds.add(kind) && kind : otherKinds)
@@ -25,6 +25,7 @@ function remoteObserver({ log, jobLog, metrics }: EngineParts, onEnded: OnEnded)
     settled(attempt, outcome) {
       metrics.add('holdfast_settled_total', { kind: nameOf(attempt.kind), outcome: outcome.move })
       tellOutcome(jobLog, attempt, outcome)
+      listeners.settled(attempt, outcome)
       if (isEnding(outcome.move)) onEnded(attempt.fence.id)
     },
     refused(fences, write) {

@@ -4,7 +4,8 @@ import { known } from '../job/validate-argument.ts'
 import type { Queryable } from '../postgres/store.ts'
 import { runnerInside } from '../postgres/transaction.ts'
 import type { Results } from '../reads/results.ts'
-import { type PreparedJob, prepare, type SubmitOptions } from '../submit/prepare.ts'
+import type { PreparedJob, SubmitOptions } from '../submit/prepare.ts'
+import { prepareThrough } from '../submit/prepare-through.ts'
 import { type MakeSome, makeSubmitter, type Submitted, type Submitter, submitInSlices } from '../submit/submit.ts'
 import { type Handle, makeHandle } from './handle.ts'
 import type { EngineParts } from './parts.ts'
@@ -19,13 +20,19 @@ export interface SubmitHow extends SubmitOptions {
 /** One of many jobs to submit. */
 type JobToSubmit = { job: AnyJob; input: unknown } & SubmitOptions
 
+type Parts = Pick<EngineParts, 'store' | 'config' | 'deliverer' | 'flow' | 'metrics'>
+
+/** Whether the order of the jobs matters, or whether preparing this one takes a query. */
+const isOrdered = ({ key, unique, webhook }: SubmitOptions) =>
+  key !== undefined || unique !== undefined || webhook !== undefined
+
 /** Prepares jobs and submits them. */
 export class Submissions {
-  readonly #parts: Pick<EngineParts, 'config' | 'deliverer'>
+  readonly #parts: Parts
   readonly #results: Results
   readonly #submitter: Submitter
 
-  constructor(parts: Pick<EngineParts, 'store' | 'config' | 'deliverer'>, results: Results) {
+  constructor(parts: Parts, results: Results) {
     this.#parts = parts
     this.#results = results
     this.#submitter = makeSubmitter(parts.store, parts.config.batchSize)
@@ -37,6 +44,7 @@ export class Submissions {
       const [submitted] = tx
         ? await submitInSlices(await runnerInside(tx), [prepared], 1)
         : [await this.#submitter.submit(prepared)]
+      this.#count(job, how, submitted as Submitted)
       return this.#handleOf<J>(submitted as Submitted)
     })
   }
@@ -49,13 +57,14 @@ export class Submissions {
       const submitted = tx
         ? await submitInSlices(await runnerInside(tx), await all(), this.#parts.config.batchSize)
         : await this.#submitter.submitMany({ count: jobs.length, all, some: this.#preparingSome(jobs, trace) })
+      for (const [index, one] of jobs.entries()) this.#count(one.job, one, submitted[index] as Submitted)
       return submitted.map((one) => this.#handleOf<AnyJob>(one))
     })
   }
 
   /** The handle of a job that exists. */
   handle<J extends AnyJob>(id: JobId): Handle<J> {
-    return this.#handleOf({ id, isNew: false })
+    return this.#handleOf({ id, isNew: false, outcome: 'kept' })
   }
 
   /** Resolves when no submit is under way. */
@@ -63,15 +72,19 @@ export class Submissions {
     return this.#submitter.idle()
   }
 
-  #handleOf<J extends AnyJob>({ id, isNew }: Submitted): Handle<J> {
-    return makeHandle<J>({ id, isNew, results: this.#results })
+  #handleOf<J extends AnyJob>(submitted: Submitted): Handle<J> {
+    return makeHandle<J>(submitted, this.#results)
+  }
+
+  #count({ kind }: AnyJob, { unique }: SubmitOptions, { outcome }: Submitted): void {
+    if (unique) this.#parts.metrics.add('holdfast_unique_submits_total', { kind, outcome })
   }
 
   #prepare(job: AnyJob, input: unknown, how: SubmitOptions, trace: Trace): PreparedJob | Promise<PreparedJob> {
-    const { config, deliverer } = this.#parts
     const options = { ...how, ...trace(how) }
-    if (how.webhook === undefined) return prepare(config, known(job), input, options)
-    return deliverer.forJob(how).then((webhook) => prepare(config, known(job), input, options, webhook))
+    const given = { job: known(job), input, options }
+    if (how.webhook === undefined) return prepareThrough(this.#parts, given)
+    return this.#parts.deliverer.forJob(how).then((webhook) => prepareThrough(this.#parts, { ...given, webhook }))
   }
 
   async #prepareAll(jobs: readonly JobToSubmit[], trace: Trace): Promise<PreparedJob[]> {
@@ -85,7 +98,7 @@ export class Submissions {
 
   /** Prepares jobs as they are needed; null if their order matters, or if preparing them takes time or a query. */
   #preparingSome(jobs: readonly JobToSubmit[], trace: Trace): MakeSome | null {
-    if (jobs.some(({ key, webhook }) => key !== undefined || webhook !== undefined)) return null
+    if (!this.#parts.flow.isEmpty || jobs.some(isOrdered)) return null
     return (from, to) => {
       const prepared: PreparedJob[] = []
       for (const { job, input, ...how } of jobs.slice(from, to)) {

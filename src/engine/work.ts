@@ -73,7 +73,7 @@ class WorkerWithReaper implements Service, Working {
   #stopping: Promise<void> | undefined
 
   constructor(parts: EngineParts, options: WorkOptions, onEnded: OnEnded) {
-    const { store, url, jobs, supervisor } = parts
+    const { store, url, jobs, supervisor, flow } = parts
     if (jobs.length === 0)
       throw new HoldfastError('kind_invalid', 'There are no kinds to work on: pass them to connect({ jobs: [...] }).')
     const config = readConfig({ ...parts.config, ...options }, {})
@@ -84,7 +84,17 @@ class WorkerWithReaper implements Service, Working {
       failed: (error: HoldfastError) => this.#failed(error),
       wornOut: (error: HoldfastError) => this.#wornOut(error),
     }
-    this.#worker = new Worker({ store, url, isPooled: config.pooled, config, jobs, supervisor, version, observer })
+    this.#worker = new Worker({
+      store,
+      url,
+      isPooled: config.pooled,
+      config,
+      jobs,
+      supervisor,
+      version,
+      flow,
+      observer,
+    })
     this.#reaper = makeEngineReaper(parts, { declares: true })
     this.ended = new Promise((resolve) => {
       this.#end = resolve
@@ -164,7 +174,7 @@ function watchWorker(parts: EngineParts, worker: Worker): () => void {
 }
 
 function workerObserver(
-  { log, jobLog, metrics, onPooler }: EngineParts,
+  { log, jobLog, listeners, metrics, onPooler }: EngineParts,
   onEnded: OnEnded,
 ): Omit<WorkerObserver, 'failed' | 'wornOut'> {
   return {
@@ -172,6 +182,7 @@ function workerObserver(
       const { fence, job, stage } = attempt
       metrics.add('holdfast_settled_total', { kind: job.kind, outcome: outcome.move })
       tellOutcome(jobLog, { fence, kind: job.kind, stage: stage.name }, outcome)
+      listeners.settled({ fence, kind: job.kind, stage: stage.name }, outcome)
       if (isEnding(outcome.move)) onEnded(fence.id)
     },
     refused(fences, write) {

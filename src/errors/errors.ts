@@ -9,6 +9,7 @@ export const errorCodes = {
   key_conflict: { status: 422, meaning: 'This idempotency key was already used with a different kind or input.' },
   unknown_kind: { status: 404, meaning: 'No job kind with that name is registered.' },
   kind_invalid: { status: 500, meaning: 'A job definition is invalid.' },
+  middleware_invalid: { status: 500, meaning: 'A middleware is invalid, or did not pass its job on exactly once.' },
   id_invalid: { status: 400, meaning: 'The value is not a valid job id.' },
   job_not_found: { status: 404, meaning: 'No job has that id.' },
   job_gone: {
@@ -34,6 +35,9 @@ export const errorCodes = {
   },
   items_failed: { status: 500, meaning: 'More items of a fan-out failed than it allows.' },
   barrier_expired: { status: 500, meaning: 'The items of a fan-out did not finish before it expired.' },
+  signal_timeout: { status: 500, meaning: 'A stage waited for a signal that did not come in time.' },
+  signal_unknown: { status: 422, meaning: 'No stage of the kind waits for a signal with that name.' },
+  signal_refused: { status: 409, meaning: 'The job has ended, or no longer waits for that signal.' },
   barrier_conflict: {
     status: 409,
     meaning: 'A barrier with that id is already open with different parts or for another tenant.',

@@ -4,6 +4,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob, AnyStage, StageContext } from '../job/define.ts'
 import type { Items } from '../job/fan-out.ts'
 import type { HeldFence, JobId } from '../job/id.ts'
+import type { Flow } from '../job/middleware.ts'
 import { encodeStorable } from '../job/storable.ts'
 import type { Store } from '../postgres/store.ts'
 import { addItems, type BarrierRow, type ItemBatch } from './fan-out.sql.ts'
@@ -28,7 +29,7 @@ export type Produced = 'all' | 'lost' | { thrown: unknown }
  * died partway through runs again, it adds only what is missing.
  */
 export async function produceItems(
-  parts: { store: Store; config: Config },
+  parts: { store: Store; config: Config; flow: Flow },
   producer: Producer,
   ctx: StageContext,
   barrier: BarrierRow,
@@ -41,7 +42,7 @@ export async function produceItems(
     for await (const item of guarded(itemsOf(stage, await stage.fanOut?.(ctx, ctx.input)))) {
       ctx.signal.throwIfAborted()
       const key = stage.key ? distinct(keys, stage.key(item, position), position) : String(position)
-      const input = await encodeItem(parts.config, producer, item, position)
+      const input = await encodeItem(parts, producer, { item, position, tenant: ctx.job.tenant })
       if (!(await adder.add({ id: itemId(barrier, key), key, input, position }))) return 'lost'
       position += 1
     }
@@ -163,12 +164,25 @@ function emptyBatch(config: Config, { fence, job, stage, row }: Producer, barrie
   }
 }
 
-async function encodeItem(config: Config, { stage }: Producer, item: unknown, position: number): Promise<string> {
-  const schema =
-    stage.item ?? (typeof stage.each === 'object' && 'stages' in stage.each ? (stage.each as AnyJob).input : undefined)
+interface Produceable {
+  item: unknown
+  position: number
+  tenant: string
+}
+
+async function encodeItem(
+  { config, flow }: { config: Config; flow: Flow },
+  { job, stage }: Producer,
+  { item, position, tenant }: Produceable,
+): Promise<string> {
+  const ofKind = typeof stage.each === 'object' && 'stages' in stage.each ? (stage.each as AnyJob) : undefined
+  const schema = stage.item ?? ofKind?.input
   const checked = await schema?.['~standard'].validate(item)
   if (checked?.issues) refuse(stage, position, `does not match its schema: ${checked.issues[0]?.message}`)
-  const encoded = encodeStorable(item, `items[${position}]`)
+  const stored = flow.isEmpty
+    ? item
+    : await flow.submit({ kind: (ofKind ?? job).kind, tenant, input: item, isItem: true })
+  const encoded = encodeStorable(stored, `items[${position}]`)
   if ('problem' in encoded) return refuse(stage, position, `cannot be stored: ${encoded.path} ${encoded.problem}`)
   if (Buffer.byteLength(encoded.json) > config.maxInputBytes)
     refuse(stage, position, `is larger than ${config.maxInputBytes} bytes (setting maxInputBytes)`)

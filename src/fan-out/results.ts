@@ -7,14 +7,22 @@ import { itemResults } from './fan-out.sql.ts'
 const mostRows = 500
 const mostBytes = 8_388_608
 
-/** The results of a barrier's items, in order, read page by page: never all in memory, and fewer at a time the larger they are. */
-export async function* resultsOf(store: Runner, barrierId: string): AsyncGenerator<ItemResult<unknown, unknown>> {
+/**
+ * The results of a barrier's items, in order, read page by page: never all in memory, and fewer at a time the larger they are. `reads` makes of
+ * a stored value what its reader gets.
+ */
+export async function* resultsOf(
+  store: Runner,
+  barrierId: string,
+  reads: (stored: unknown) => unknown = (stored) => stored,
+): AsyncGenerator<ItemResult<unknown, unknown>> {
   for (let after = -1, limit = 8; ; ) {
     const rows = await store.run(itemResults, { barrierId, after, limit })
     let pageBytes = 0
     for (const { bytes, ...row } of rows) {
       pageBytes += bytes
-      yield { ...row, id: row.id as JobId, state: row.state as FinalState, output: row.output ?? null }
+      const output = row.output === null || row.output === undefined ? null : await reads(row.output)
+      yield { ...row, id: row.id as JobId, state: row.state as FinalState, item: await reads(row.item), output }
     }
     if (rows.length < limit) return
     after = rows.at(-1)?.position ?? after

@@ -9,6 +9,7 @@ import { kindOperations } from './routes/kinds.ts'
 import { operateOperations } from './routes/operate.ts'
 import { remoteOperations } from './routes/remote.ts'
 import { scheduleOperations } from './routes/schedules.ts'
+import { signalOperations } from './routes/signals.ts'
 import { submitOperations } from './routes/submit.ts'
 import { webhookOperations } from './routes/webhooks.ts'
 import { whyOperations } from './routes/why.ts'
@@ -18,6 +19,7 @@ export const operations: readonly Operation[] = [
   ...submitOperations,
   ...jobOperations,
   ...detailOperations,
+  ...signalOperations,
   ...whyOperations,
   ...eventOperations,
   ...webhookOperations,

@@ -7,6 +7,7 @@ import { optionProblem } from './known-options.ts'
 import type { ScheduleDeclaration } from './schedule.ts'
 import type { Stored } from './stored.ts'
 import { definitionProblem } from './validate.ts'
+import type { Waits } from './wait.ts'
 
 export { isName, isPriority, priorities } from './names.ts'
 
@@ -40,6 +41,13 @@ export interface StageContext<Input = unknown, Outputs = Record<string, unknown>
   progress(done: number, total?: number, note?: string): void
   /** Writes a line into the job's timeline, fenced like every write. */
   log(message: string, data?: Record<string, unknown>): void
+  /**
+   * Gives the attempt back for this many milliseconds, by the database's clock. No worker is held meanwhile, and it costs no retry. Ends the
+   * handler by throwing; the stage then runs again from its start.
+   */
+  snooze(ms: number): never
+  /** The same as `snooze`. */
+  sleep(ms: number): never
 }
 
 /** How long to wait before the next attempt: base × factor^(failures − 1), at most max, with jitter. */
@@ -72,7 +80,9 @@ interface Running<Input, Earlier, Output> {
 
 type Without<T> = { readonly [K in keyof T]?: undefined }
 
-/** One durable step of a kind: it either runs, or fans out over items and joins them. */
+type NoFanOut = Without<FanOut<never, never, never, never, never>>
+
+/** One durable step of a kind: it runs, fans out over items and joins them, or waits for a signal. */
 export type Stage<
   Name extends string,
   Input,
@@ -83,14 +93,17 @@ export type Stage<
   Part = unknown,
 > = StageRules<Name, Optional> &
   (
-    | (Running<Input, Earlier, Output> & Without<FanOut<never, never, never, never, never>>)
-    | (FanOut<Input, Earlier, Output, Item, Part> & Without<Running<never, never, never>>)
+    | (Running<Input, Earlier, Output> & NoFanOut & Without<Waits>)
+    | (FanOut<Input, Earlier, Output, Item, Part> & Without<Running<never, never, never>> & Without<Waits>)
+    | (Waits & NoFanOut & Without<Running<never, never, never>>)
   )
 
 /** A stage of any kind. */
 // biome-ignore lint/suspicious/noExplicitAny: a handler takes its own context; only its kind knows which
 export interface AnyStage extends StageRules<string, boolean>, Partial<FanOut<any, any, unknown, any, any>> {
-  /** The handler, if the stage does not fan out. */
+  /** What it waits for, if it waits for a signal. */
+  readonly wait?: Waits['wait']
+  /** The handler, if the stage neither fans out nor waits. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   readonly run?: Running<any, any, unknown>['run']
 }

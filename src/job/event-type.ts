@@ -7,6 +7,8 @@ const others = [
   'job.log',
   'job.parked',
   'job.postponed',
+  'job.signalled',
+  'job.rescheduled',
   'barrier.expired',
   'webhook.disabled',
   'queue.paused',

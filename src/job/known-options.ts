@@ -2,6 +2,7 @@ import { type Known, unknownOption } from '../errors/options.ts'
 import type { AnyStage, Backoff, Common, Schema } from './define.ts'
 import type { Each, FanOut } from './fan-out.ts'
 import type { ScheduleDeclaration, ScheduleTiming } from './schedule.ts'
+import type { Wait } from './wait.ts'
 
 type Rules = Known<Pick<AnyStage, 'retries' | 'timeoutMs' | 'backoff'>>
 
@@ -39,7 +40,8 @@ const ofFanOut: Known<FanOut<unknown, unknown, unknown, unknown, unknown>> = {
   tolerate: true,
   expiresMs: true,
 }
-const ofStage: Known<AnyStage> = { name: true, run: true, optional: true, ...ofRules, ...ofFanOut }
+const ofWait: Known<Wait> = { signal: true, timeoutMs: true }
+const ofStage: Known<AnyStage> = { name: true, run: true, wait: true, optional: true, ...ofRules, ...ofFanOut }
 const ofSingle = { ...ofKind, ...ofRules, run: true }
 const ofStaged = { ...ofKind, stages: true }
 
@@ -88,10 +90,20 @@ function stageProblem(stage: AnyStage): string | undefined {
   if (unknown) return `${where} with the unknown option ${unknown}`
   const stray = Object.keys(ofFanOut).find((name) => stage.run && stage[name as keyof AnyStage] !== undefined)
   if (stray) return `${where} with ${stray}, which only a fan-out has.`
+  if (stage.wait) return waitingProblem(stage, where)
   const { each } = stage
   const inner =
     backoffProblem(stage.backoff) ?? (typeof each === 'object' && !('stages' in each) ? eachProblem(each) : undefined)
   return inner && `${where} with ${inner}`
+}
+
+function waitingProblem(stage: AnyStage, where: string): string | undefined {
+  const stray = [...Object.keys(ofRules), ...Object.keys(ofFanOut)].find(
+    (name) => stage[name as keyof AnyStage] !== undefined,
+  )
+  if (stray) return `${where} with ${stray}, which a stage that waits for a signal does not have.`
+  const unknown = unknownOption(stage.wait as Wait, ofWait)
+  return unknown && `${where} with wait with the unknown option ${unknown}`
 }
 
 function eachProblem(each: Each<unknown, unknown>): string | undefined {

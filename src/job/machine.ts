@@ -109,6 +109,14 @@ export const moves = {
     announces: 'job.released',
     note: 'graceful stop; costs no retry',
   },
+  snooze: {
+    from: ['running'],
+    to: ['queued'],
+    by: 'worker',
+    isFenced: true,
+    announces: 'job.snoozed',
+    note: 'until a later time, or until a signal comes; costs no retry',
+  },
   revive: {
     from: ['running'],
     to: ['queued'],

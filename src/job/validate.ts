@@ -1,6 +1,7 @@
 import type { AnyJob, AnyStage } from './define.ts'
 import { type Each, tolerateProblem } from './fan-out.ts'
 import { isName, isPriority, nameRule } from './names.ts'
+import { sharedSignal, waitProblem } from './wait.ts'
 
 /** What is wrong with a definition, as the end of a sentence that begins with its kind; undefined if nothing is. */
 export function definitionProblem(job: AnyJob): string | undefined {
@@ -18,6 +19,9 @@ export function definitionProblem(job: AnyJob): string | undefined {
   const names = job.stages.map((stage) => stage.name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice) return `has two stages named ${JSON.stringify(twice)}; stage names must be unique.`
+  const shared = sharedSignal(job.stages)
+  if (shared)
+    return `has two stages that wait for the signal ${JSON.stringify(shared)}; each needs a signal of its own.`
   return job.stages.map(stageProblem).find((problem) => problem !== undefined)
 }
 
@@ -50,8 +54,12 @@ function ruleProblem({ retries, backoff, ...times }: Rules, prefix = ''): string
   return undefined
 }
 
-function shapeProblem({ run, fanOut, each, join, tolerate }: AnyStage): string | undefined {
-  if (!run && !fanOut) return 'without a `run` function; give it `run`, or `fanOut` and `each`.'
+function shapeProblem({ run, fanOut, each, join, tolerate, wait }: AnyStage): string | undefined {
+  if (wait !== undefined)
+    return run || fanOut || each || join
+      ? 'with `wait` and something to run; it can do only one of them.'
+      : waitProblem(wait)
+  if (!run && !fanOut) return 'without a `run` function; give it `run`, `fanOut` and `each`, or `wait`.'
   if (run && (fanOut || each || join)) return 'with both `run` and a fan-out; it can be only one of them.'
   for (const [name, handler] of Object.entries({ run, fanOut, join }))
     if (handler !== undefined && typeof handler !== 'function') return `whose \`${name}\` is not a function.`

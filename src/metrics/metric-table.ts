@@ -9,6 +9,16 @@ interface Metric {
 /** Every Holdfast metric, declared once; the docs table derives from it. */
 export const metricTable = {
   holdfast_settled_total: { type: 'counter', labels: ['kind', 'outcome'], help: 'Attempts settled by this process.' },
+  holdfast_signals_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Signals sent by this process: awaited, kept, repeated, late, unknown, ended or none.',
+  },
+  holdfast_unique_submits_total: {
+    type: 'counter',
+    labels: ['kind', 'outcome'],
+    help: 'Submits of unique jobs by this process: submitted, kept, replaced or rescheduled.',
+  },
   holdfast_refused_writes_total: {
     type: 'counter',
     labels: ['write'],

@@ -45,6 +45,8 @@ const endings: Record<string, string> = {
 function endingOf({ kind, is_part, position }: JobRow): string | undefined {
   // the job of a slot that a later one replaces, unless it was quicker
   if (kind === 'replaceable') return undefined
+  // whether one was replaced before it started; its scenario knows which must succeed
+  if (kind === 'unique') return undefined
   if (!is_part) return endings[kind] ?? 'succeeded'
   if (kind === 'over-threshold') return position === badItem ? 'failed' : undefined
   if (kind === 'flawed') return position === badItem ? 'failed' : 'succeeded'

@@ -64,6 +64,11 @@ async function carryOut(order: Order): Promise<string[]> {
       return submit(order)
     case 'submit-many':
       return submitMany(order)
+    case 'submit-unique':
+      return submitUnique(order)
+    case 'signal':
+      await running().signal(order.id, order.name)
+      return []
     case 'cancel':
       await running().cancel(order.id, { reason: 'part of the scenario' })
       return []
@@ -120,6 +125,12 @@ async function start({ role, url, settings, module }: Extract<Order, { do: 'star
 async function submit({ kind: name, key, webhook }: Extract<Order, { do: 'submit' }>): Promise<string[]> {
   const options = { key, ...(webhook && { webhook: { ...webhook, types: 'job.*' } }) }
   return [(await running().submit(kind(name), {} as never, options)).id]
+}
+
+async function submitUnique({ kind: name, unique, onConflict, delayMs }: Extract<Order, { do: 'submit-unique' }>) {
+  const options = { unique, onConflict, ...(delayMs !== undefined && { delayMs }) }
+  const { id, outcome } = await running().submit(kind(name), {} as never, options)
+  return [id, outcome]
 }
 
 async function submitMany({ kind: name, keys }: Extract<Order, { do: 'submit-many' }>): Promise<string[]> {

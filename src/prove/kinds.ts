@@ -12,6 +12,8 @@ const times = {
   restingMs: 1_500,
   lastingMs: 4_000,
   chattyMs: 250,
+  snoozeMs: 200,
+  waitMs: 120_000,
   stubbornMs: 350,
   unresponsiveMs: 2_500,
   blockedMs: 1_500,
@@ -54,6 +56,15 @@ function simpleKinds(report: Report): AnyJob[] {
       ],
     }),
     defineJob('chatty', { run: observed(report, chat) }),
+    defineJob('snoozing', { retries: 0, run: observed(report, snoozeFirst) }),
+    defineJob('unique', { run: ok }),
+    defineJob('approval', {
+      stages: [
+        { name: 'draft', run: ok },
+        { name: 'approve', wait: { signal: 'approved', timeoutMs: times.waitMs } },
+        { name: 'publish', run: ok },
+      ],
+    }),
     // waits for a while between its two attempts, so that there is time to make it a suspect
     defineJob('resting', {
       retries: 20,
@@ -112,6 +123,11 @@ function misbehavingKinds(report: Report): AnyJob[] {
 /** Fails the first attempt of a job. */
 export function failFirst({ attempt }: Context): void {
   if (attempt === 1) throw new Error('The first attempt fails.')
+}
+
+/** Gives the first attempt of a job back for a while. */
+export function snoozeFirst({ attempt, snooze }: Context): void {
+  if (attempt === 1) snooze(times.snoozeMs)
 }
 
 /** Reports progress and writes log lines for a while. */

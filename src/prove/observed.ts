@@ -25,7 +25,7 @@ export interface Output {
 }
 
 /** What the prover's handlers use of their context. */
-export type Context = Pick<StageContext, 'job' | 'stage' | 'attempt' | 'signal' | 'progress' | 'log'>
+export type Context = Pick<StageContext, 'job' | 'stage' | 'attempt' | 'signal' | 'progress' | 'log' | 'snooze'>
 
 let runs = 0
 

@@ -1,6 +1,7 @@
 import type { GivenSettings } from '../config/config.ts'
 import type { ErrorCode } from '../errors/errors.ts'
 import type { OverlapMode } from '../job/schedule.ts'
+import type { OnConflict, Unique } from '../job/unique.ts'
 import type { Effect } from './observed.ts'
 import type { Handling } from './reader.ts'
 
@@ -49,6 +50,8 @@ export type Order =
   | { do: 'submit'; kind: string; key: string; webhook?: WebhookOrder }
   | { do: 'submit-many'; kind: string; keys: string[] }
   | { do: 'cancel' | 'redo' | 'await'; id: string }
+  | { do: 'submit-unique'; kind: string; unique: Unique; onConflict: OnConflict; delayMs?: number }
+  | { do: 'signal'; id: string; name: string }
   | { do: 'read'; id: string }
   | { do: 'pause' }
   | { do: 'reclaim'; pid: number }

@@ -84,7 +84,7 @@ function textAt(raw: Buffer, start: number): { text: string; end: number } {
 
 function statementOf(text: string): SentStatement {
   const isListen = /^\s*(\/\*.*?\*\/\s*)?listen\s/i.test(text)
-  const isWrite = /\b(insert\s+into|update|delete\s+from|commit)\s/i.test(`${text} `)
+  const isWrite = /\b(insert\s+into|update|delete\s+from|commit)\s|holdfast\.(send|await)_signal\(/i.test(`${text} `)
   return { name: nameIn(text), isAboutWaking: isListen || /pg_notify\s*\(/.test(text), isListen, isWrite }
 }
 

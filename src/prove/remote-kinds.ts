@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PermanentError } from '../errors/errors.ts'
 import { type AnyJob, defineJob } from '../job/define.ts'
-import { chat, failFirst } from './kinds.ts'
+import { chat, failFirst, snoozeFirst } from './kinds.ts'
 import { observed, type Report } from './observed.ts'
 
 /** The kinds that only the remote workers of a proof run. */
@@ -22,6 +22,14 @@ export function remoteKinds(report: Report): Record<string, AnyJob> {
       stages: [
         { name: 'needed', run: ok },
         { name: 'extra', optional: true, run: doomed },
+      ],
+    }),
+    defineJob('remote-snoozing', { run: observed(report, snoozeFirst) }),
+    // the server waits for the signal
+    defineJob('remote-approval', {
+      stages: [
+        { name: 'approve', wait: { signal: 'approved', timeoutMs: 120_000 } },
+        { name: 'publish', run: ok },
       ],
     }),
     defineJob('remote-chatty', { run: observed(report, chat) }),

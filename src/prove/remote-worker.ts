@@ -18,6 +18,16 @@ interface HeldAttempt {
 
 const retryMs = 50
 
+/** A handler gave its attempt back. */
+class Snoozed extends Error {
+  readonly ms: number
+
+  constructor(ms: number) {
+    super(`Snoozed for ${ms} ms.`)
+    this.ms = ms
+  }
+}
+
 /** A worker that knows only what the remote API answers, as a program in another language would. Its server happens to be in this process. */
 export class RemoteWorker {
   readonly #hf: Holdfast
@@ -123,6 +133,7 @@ export class RemoteWorker {
       return { ...mine, outcome: 'succeeded', output: await stage?.run?.(ctx as never) }
     } catch (thrown) {
       if (signal.aborted) return { ...mine, outcome: 'released' }
+      if (thrown instanceof Snoozed) return { ...mine, outcome: 'snoozed', delayMs: thrown.ms }
       const isPermanent = thrown instanceof PermanentError
       return { ...mine, outcome: 'failed', error: { message: messageOf(thrown), isPermanent } }
     }
@@ -140,6 +151,9 @@ export class RemoteWorker {
       signal,
       progress: (done, total, note) => report({ done, total, note }),
       log: (message, data) => report({ log: [{ message, data }] }),
+      snooze: (ms) => {
+        throw new Snoozed(ms)
+      },
     }
   }
 
@@ -188,7 +202,7 @@ function descriptionOf(kinds: Record<string, AnyJob>) {
     host: 'remote',
     kinds: Object.values(kinds).map(({ kind, stages }) => ({
       name: kind,
-      stages: stages.map(({ name, optional }) => ({ name, optional })),
+      stages: stages.map(({ name, optional, wait }) => ({ name, optional, wait })),
     })),
   }
 }

@@ -4,6 +4,7 @@ import { crash, staggeredPoison } from './scenarios/crash.ts'
 import { drain } from './scenarios/drain.ts'
 import { fanOut, join } from './scenarios/fan-out.ts'
 import { locked } from './scenarios/locked.ts'
+import { flow } from './scenarios/flow.ts'
 import { migration } from './scenarios/migration.ts'
 import { outage } from './scenarios/outage.ts'
 import { readers } from './scenarios/readers.ts'
@@ -20,6 +21,7 @@ import { ambiguous, idle, work } from './scenarios/work.ts'
 /** All scenarios, the cheapest first. */
 export const scenarios: readonly Scenario[] = [
   work,
+  flow,
   join,
   fanOut,
   barriers,

@@ -40,7 +40,7 @@ export interface JobDetailRow extends JobRow {
     note: string | null
     at: string
   } | null
-  stages: { name: string; optional: boolean }[] | null
+  stages: { name: string; optional: boolean; signal?: string }[] | null
 }
 
 /** One job with everything except its events. */

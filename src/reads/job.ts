@@ -30,7 +30,7 @@ export interface JobSummary {
 export interface Job extends JobSummary {
   input: unknown
   meta: Record<string, unknown> | null
-  stages: { name: string; optional: boolean }[]
+  stages: { name: string; optional: boolean; signal?: string }[]
   /** The outputs of its stages so far, by stage. */
   outputs: Record<string, unknown>
   progress: {

@@ -8,7 +8,7 @@ export interface KindRow {
   queue: string
   priority: number
   crash_budget: number
-  stages: { name: string; optional: boolean }[]
+  stages: { name: string; optional: boolean; signal?: string }[]
   keep: KeptMs | null
   seen_at: Date
 }

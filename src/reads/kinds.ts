@@ -14,7 +14,7 @@ export interface RegisteredKind {
   queue: string
   priority: number
   crashBudget: number
-  stages: { name: string; optional: boolean }[]
+  stages: { name: string; optional: boolean; signal?: string }[]
   /** How long its jobs are kept after they end, in milliseconds, by state; null if the settings apply. */
   keep: KeptMs | null
   seenAt: Date

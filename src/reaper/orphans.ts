@@ -38,6 +38,23 @@ export const orphans = {
     duty: null,
     test: 'a retry survives the death of the worker that scheduled it',
   },
+  'snooze-timer-died': {
+    comesAbout:
+      'The worker whose handler snoozed, or whose stage began to wait for a signal, dies before the time is over.',
+    found: 'The time is a column (run_at), not a timer; any worker that polls finds the job due.',
+    revived: 'The first poll after run_at claims it.',
+    bound: 'run_at + pollMs',
+    duty: null,
+    test: 'a snooze survives the death of the worker that gave the job back',
+  },
+  'signal-unannounced': {
+    comesAbout: 'A signal commits, but its wake-up is lost, or its sender dies before anyone is notified.',
+    found: 'The signal made the job due; every idle worker polls its lanes.',
+    revived: 'The next poll claims it.',
+    bound: 'pollMs',
+    duty: null,
+    test: 'a job whose worker died before or after it began to wait goes on with its signal',
+  },
   'next-stage-not-started': {
     comesAbout: 'A stage commits, and its worker dies before the next stage starts.',
     found: 'The row is queued at its next stage, and polls find it.',

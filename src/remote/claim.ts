@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import type { Wait } from '../job/wait.ts'
 import { isLocked } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import { fenceOfHeld } from '../worker/claim.sql.ts'
@@ -136,7 +137,8 @@ export class RemoteClaimer {
       deadlinesMs: remote.deadlinesMs,
     }
     const suspects = this.#isTimeForSuspects(sessionId, isWoken) ? await this.#pollSuspect({ ...params, most: 1 }) : []
-    return suspects.length > 0 ? suspects : this.#claimOthers({ ...params, most })
+    const rows = suspects.length > 0 ? suspects : await this.#claimOthers({ ...params, most })
+    return this.#withoutWaits(session, rows)
   }
 
   /** One job that can't be claimed must not keep all others from being claimed. */
@@ -148,6 +150,17 @@ export class RemoteClaimer {
       if (!mayBeUnclaimable(error) || (await postponeUnclaimable(this.#parts, params)) === 0) throw error
       return store.run(claimForRemote, params)
     }
+  }
+
+  /** Settles attempts at stages that wait for a signal, which need no worker. If that fails, the next heartbeat gives them back. */
+  async #withoutWaits(session: RemoteRow, rows: RemoteClaimedRow[]): Promise<RemoteClaimedRow[]> {
+    const waits = rows.filter((row) => stageOf(session.remote, row)?.wait)
+    if (waits.length === 0) return rows
+    const { settling, onError } = this.#parts
+    await Promise.all(
+      waits.map((row) => settling.settleWait(session, row, stageOf(session.remote, row)?.wait as Wait).catch(onError)),
+    )
+    return rows.filter((row) => !waits.includes(row))
   }
 
   #isTimeForSuspects(sessionId: number, isWoken: boolean): boolean {

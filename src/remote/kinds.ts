@@ -3,6 +3,8 @@ import { HoldfastError } from '../errors/errors.ts'
 import { backoffOf } from '../job/backoff.ts'
 import { type AnyJob, type Backoff, defineJob } from '../job/define.ts'
 import { type Keep, type KeptMs, storedKeep } from '../job/keep.ts'
+import type { Wait } from '../job/wait.ts'
+import { registeredStage } from '../worker/kinds.ts'
 import { deadlinesOf } from '../worker/lanes.ts'
 import type { Rules } from '../worker/rules.ts'
 import type { HeldRemoteRow, RemoteClaimedRow } from './remote.sql.ts'
@@ -16,6 +18,8 @@ export interface RemoteStage {
   timeoutMs?: number | undefined
   /** How many failures are retried. Default: the `retries` setting. */
   retries?: number | undefined
+  /** What the stage waits for, if it waits for a signal instead of running. The server does that; no worker is given the stage. */
+  wait?: Wait | undefined
   /** How long to wait before a retry. */
   backoff?: { baseMs?: number | undefined; factor?: number | undefined; maxMs?: number | undefined } | undefined
 }
@@ -41,6 +45,7 @@ interface StoredStage {
   timeoutMs: number
   retries: number
   backoff: Required<Backoff>
+  wait?: Wait | undefined
 }
 
 /** A kind with all its rules. */
@@ -90,12 +95,12 @@ function storeKind(config: Config, kind: RemoteKind): StoredKind {
       priority: kind.priority,
       crashBudget: kind.crashBudget,
       keep: kind.keep,
-      stages: stages.map(({ name, timeoutMs, retries, backoff }) => ({
+      stages: stages.map(({ name, timeoutMs, retries, backoff, wait }) => ({
         name,
         timeoutMs,
         retries,
         backoff,
-        run: elsewhere,
+        ...(wait === undefined ? { run: elsewhere } : { wait }),
       })),
     } as never) as AnyJob
     return {
@@ -110,6 +115,7 @@ function storeKind(config: Config, kind: RemoteKind): StoredKind {
         timeoutMs: stage.timeoutMs ?? config.jobTimeoutMs,
         retries: stage.retries ?? config.retries,
         backoff: backoffOf(config, stage.backoff),
+        ...(stage.wait && { wait: stage.wait }),
       })),
     }
   } catch (error) {
@@ -164,7 +170,7 @@ export function registrationOf(kinds: StoredKind[]) {
     queues: kinds.map(({ queue }) => queue),
     priorities: kinds.map(({ priority }) => priority),
     crashBudgets: kinds.map(({ crashBudget }) => crashBudget),
-    stages: kinds.map(({ stages }) => JSON.stringify(stages.map(({ name, optional }) => ({ name, optional })))),
+    stages: kinds.map(({ stages }) => JSON.stringify(stages.map(registeredStage))),
     keeps: kinds.map(({ keep }) => storedKeep(keep)),
   }
 }

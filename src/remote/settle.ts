@@ -11,6 +11,7 @@
 import type { Config } from '../config/config.ts'
 import type { Fence, HeldFence } from '../job/id.ts'
 import { announces } from '../job/machine.ts'
+import { delayRule, isDelay, type Wait } from '../job/wait.ts'
 import { isPassing } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import { type Group, group } from '../service/group.ts'
@@ -20,6 +21,7 @@ import { recordRefusals } from '../settle/settle.sql.ts'
 import type { Settler } from '../settle/settle.ts'
 import { fenceOfHeld } from '../worker/claim.sql.ts'
 import { afterFailure, afterSuccess, encodeOutput, type Rules } from '../worker/rules.ts'
+import { type Waited, waitForSignal } from '../worker/wait.ts'
 import { rulesOf } from './kinds.ts'
 import { earlierWrites, type HeldRemoteRow, heldAttempts, outputRefused, type RemoteRow } from './remote.sql.ts'
 import { jobErrorOf, type RemoteOutcome, refuse } from './validate.ts'
@@ -42,6 +44,7 @@ const eventsOf: Record<RemoteOutcome['outcome'], (string | null)[]> = {
   succeeded: [announces('finish'), announces('advance'), outputRefused],
   failed: [announces('fail'), announces('retry')],
   released: [announces('release')],
+  snoozed: [announces('snooze')],
 }
 
 const keyOf = ({ id, attempt }: { id: string; attempt: number }) => `${id} ${attempt}`
@@ -118,6 +121,20 @@ export class RemoteSettling {
     return settled
   }
 
+  /** Looks for the signal of an attempt whose stage waits, and writes what follows. No remote worker is needed for that. */
+  async settleWait(session: RemoteRow, row: HeldRemoteRow, wait: Wait): Promise<void> {
+    const { store, config, observer } = this.#parts
+    const rules = rulesOf(session.remote, row)
+    if (!rules) return
+    const fence = fenceOfHeld(row)
+    const waited = await waitForSignal(store, { fence, stage: row.stage, stageName: rules.stageName, wait })
+    const outcome = outcomeOfWait(config, rules, waited)
+    const settled = await this.#write(fence, outcome).catch((error) =>
+      this.#writeRefused(fence, { rules, outcome, error }),
+    )
+    if (settled === 'settled') observer.settled({ fence, kind: row.kind, stage: rules.stageName }, outcome)
+  }
+
   #write(fence: HeldFence, outcome: Outcome): Promise<Settled> {
     return this.#parts.settler.settle({ fence, outcome })
   }
@@ -192,14 +209,24 @@ function claimedBy(all: Claimed[]) {
 
 function checkOutcome(entry: RemoteOutcome): void {
   if (entry.outcome === 'failed') jobErrorOf(entry.error)
+  else if (entry.outcome === 'snoozed' && !isDelay(entry.delayMs))
+    refuse(`delayMs must be ${delayRule}, not ${JSON.stringify(entry.delayMs) ?? 'undefined'}`)
   else if (!Object.hasOwn(eventsOf, entry.outcome))
     refuse(
       `outcome must be one of ${Object.keys(eventsOf).join(', ')}, not ${JSON.stringify(entry.outcome) ?? 'undefined'}`,
     )
 }
 
+function outcomeOfWait(config: Config, rules: Rules, waited: Waited): Outcome {
+  if ('outcome' in waited) return waited.outcome
+  if ('error' in waited) return afterFailure(rules, waited.error)
+  const encoded = encodeOutput(config, rules, waited.output === null ? null : JSON.parse(waited.output))
+  return 'error' in encoded ? afterFailure(rules, encoded.error) : afterSuccess(rules, encoded.output)
+}
+
 function outcomeOf(config: Config, rules: Rules, entry: RemoteOutcome): Outcome {
   if (entry.outcome === 'released') return { move: 'release' }
+  if (entry.outcome === 'snoozed') return { move: 'snooze', delayMs: entry.delayMs }
   if (entry.outcome === 'failed') return afterFailure(rules, jobErrorOf(entry.error))
   const encoded = encodeOutput(config, rules, entry.output)
   return 'error' in encoded ? afterFailure(rules, encoded.error) : afterSuccess(rules, encoded.output)

@@ -12,6 +12,11 @@ export type RemoteOutcome = { id: string; attempt: number } & (
     }
   | { outcome: 'failed'; error: RemoteError }
   | { outcome: 'released' }
+  | {
+      outcome: 'snoozed'
+      /** For how long, in milliseconds. Costs no retry. */
+      delayMs: number
+    }
 )
 
 /** What went wrong in a remote worker. */

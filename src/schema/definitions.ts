@@ -10,7 +10,9 @@ import { itemDefinitions } from '../transitions/barrier-counters.sql.ts'
 import { joinDefinition } from '../transitions/end.sql.ts'
 import { logDefinitions } from '../transitions/event-log.sql.ts'
 import { statusDefinition } from '../transitions/job-status.sql.ts'
+import { signalDefinitions } from '../transitions/signal.sql.ts'
 import { snapshotDefinition } from '../transitions/snapshot.sql.ts'
+import { uniqueDefinition } from '../transitions/unique.sql.ts'
 import { guards } from './guards.sql.ts'
 
 /** One statement that creates something in the database, or replaces it. */
@@ -35,6 +37,8 @@ export const definitions: readonly Definition[] = [
   joinDefinition,
   ...itemDefinitions,
   snapshotDefinition,
+  ...signalDefinitions,
+  uniqueDefinition,
 ].map((statement) => ({
   name: statement.name,
   checksum: createHash('sha256')

@@ -1,5 +1,5 @@
 import type { HeldFence } from '../job/id.ts'
-import { announces } from '../job/machine.ts'
+import { announces, type MoveName } from '../job/machine.ts'
 import { isPassing } from '../postgres/connection.ts'
 import type { Runner, Store } from '../postgres/store.ts'
 import { pause } from '../service/service.ts'
@@ -150,11 +150,14 @@ function wonOf({ count, places }: Moved, size: number): boolean[] {
   return won
 }
 
+/** The moves of statements that are not called after theirs. */
+const moveOf: Partial<Record<MoveKey, MoveName>> = { fail_optional: 'fail', wait: 'snooze' }
+
 /** The same, including those that an earlier try has written. */
 async function withEarlier(runner: Runner, move: MoveKey, same: Settlement[], won: boolean[]): Promise<boolean[]> {
   const mine = new Set(same.filter((_, index) => won[index]).map(({ fence }) => keyOf(fence)))
   const fences = same.map(({ fence }) => fence).filter((fence) => !mine.has(keyOf(fence)))
-  const type = move === 'park' ? 'job.parked' : (announces(move === 'fail_optional' ? 'fail' : move) as string)
+  const type = move === 'park' ? 'job.parked' : (announces(moveOf[move] ?? (move as MoveName)) as string)
   const earlier = new Set((await runner.run(alreadySettled, { fences, type })).map(keyOf))
   return same.map(({ fence }, index) => won[index] === true || earlier.delete(keyOf(fence)))
 }

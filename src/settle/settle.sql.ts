@@ -94,11 +94,11 @@ export const failOptional = statement<Moved>()('job.fail_optional', (p: Erred) =
 )
 
 /** Writes the events of jobs that were queued again. */
-const announcing = (move: MoveName, data = raw('null::json')) => sql`
+export const announcing = (move: MoveName, data = raw('null::json'), from = 'gone') => sql`
   announced as (
     insert into holdfast.event_log (type, state, job_id, kind, tenant, session_id, attempt, stage, data)
     select ${eventOf(move)}, ${target(move)}, id, kind, own_tenant, session_id, attempt, stage, ${data}
-    from gone
+    from ${raw(from)}
   )`
 
 /** Stores the outputs of stages, and queues their jobs for the next stage. Failures and crashes count per stage. */

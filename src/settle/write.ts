@@ -4,15 +4,17 @@ import { fanOutJobs } from './fan-out.sql.ts'
 import type { Outcome, Settlement } from './outcome.ts'
 import { parkJobs } from './park.sql.ts'
 import { advanceJobs, failJobs, failOptional, finishJobs, type Moved, releaseJobs, retryJobs } from './settle.sql.ts'
+import { awaitSignals, snoozeJobs } from './snooze.sql.ts'
 
 type Of<M extends Outcome['move']> = Settlement & { outcome: Extract<Outcome, { move: M }> }
 
 /** Identifies the statement that writes an outcome. */
-export type MoveKey = Outcome['move'] | 'fail_optional' | 'park'
+export type MoveKey = Outcome['move'] | 'fail_optional' | 'park' | 'wait'
 
 /** The statement that writes this outcome. */
 export function moveKeyOf(outcome: Outcome): MoveKey {
   if (outcome.move === 'retry' && outcome.parked) return 'park'
+  if (outcome.move === 'snooze' && outcome.signal !== undefined) return 'wait'
   return outcome.move === 'fail' && outcome.isOptional ? 'fail_optional' : outcome.move
 }
 
@@ -65,5 +67,15 @@ export function writeOutcomes(runner: Runner, { move, same }: { move: MoveKey; s
       })
     case 'release':
       return runner.run(releaseJobs, { fences })
+    case 'snooze':
+      return runner.run(snoozeJobs, {
+        fences,
+        delaysMs: (same as Of<'snooze'>[]).map(({ outcome }) => outcome.delayMs),
+      })
+    case 'wait':
+      return runner.run(awaitSignals, {
+        fences,
+        signals: (same as Of<'snooze'>[]).map(({ outcome }) => outcome.signal as string),
+      })
   }
 }

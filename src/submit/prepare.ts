@@ -8,6 +8,7 @@ import { partsOf } from '../job/exact-json.ts'
 import { freshJobId, type JobId } from '../job/id.ts'
 import { RawJson } from '../job/raw-json.ts'
 import { encodeStorable } from '../job/storable.ts'
+import { type OnConflict, type Unique, uniqueProblem } from '../job/unique.ts'
 import { isTraceparent } from '../trace/trace.ts'
 
 /** Options of a submit. */
@@ -16,6 +17,10 @@ export interface SubmitOptions {
   key?: string
   /** What else must be the same for a key to return the same job: any JSON value. Default: only kind and input. */
   keyCovers?: unknown
+  /** Makes the job unique while it is queued or live, or for some time. For requests that may be sent twice, use `key`. */
+  unique?: Unique
+  /** What to do if another job holds the unique key. Default: `keep`. */
+  onConflict?: OnConflict
   /** The tenant that the job belongs to. Default: `default`. */
   tenant?: string
   /** The earliest time to run the job. */
@@ -53,6 +58,14 @@ export interface PreparedWebhook {
   secret: string
 }
 
+/** How a job is unique. */
+export interface PreparedUnique {
+  key: string
+  while: 'queued' | 'live'
+  windowMs: number | null
+  onConflict: OnConflict
+}
+
 /** A validated job, ready to be written. */
 export interface PreparedJob {
   id: JobId
@@ -65,6 +78,8 @@ export interface PreparedJob {
   runAt: Date | null
   key: string | null
   fingerprint: string | null
+  /** Null if the job is not unique. */
+  unique: PreparedUnique | null
   /** JSON; as bytes if it was submitted as bytes. */
   input: string | Buffer
   inputBytes: number
@@ -102,14 +117,7 @@ function prepareChecked(
   options: SubmitOptions,
   webhook: PreparedWebhook | null,
 ): PreparedJob {
-  const json =
-    input instanceof RawJson ? input.bytes : encode(input === undefined && !job.input ? null : input, 'input')
-  const bytes = Buffer.byteLength(json)
-  if (bytes > config.maxInputBytes)
-    throw new HoldfastError(
-      'input_too_large',
-      `The input of kind ${job.kind} is ${bytes} bytes; the limit is ${config.maxInputBytes} (setting maxInputBytes). Store large data elsewhere and submit a reference.`,
-    )
+  const { json, bytes } = encodeInput(config, job, input)
   checkOptions(options)
   return {
     id: freshJobId(),
@@ -125,12 +133,30 @@ function prepareChecked(
       options.key === undefined
         ? null
         : fingerprintOf(job.kind, partsOf(input) ? input : JSON.parse(String(json)), options.keyCovers),
+    unique: uniqueOf(options),
     input: json,
     inputBytes: bytes,
     meta: metaOf(config, options.meta),
     trace: options.traceparent ?? null,
     webhook,
   }
+}
+
+/** The same job with another input, such as the one that a middleware returned. */
+export function withInput(config: Config, job: AnyJob, prepared: PreparedJob, input: unknown): PreparedJob {
+  const { json, bytes } = encodeInput(config, job, input)
+  return { ...prepared, input: json, inputBytes: bytes }
+}
+
+function encodeInput(config: Config, job: AnyJob, input: unknown): { json: string | Buffer; bytes: number } {
+  const json =
+    input instanceof RawJson ? input.bytes : encode(input === undefined && !job.input ? null : input, 'input')
+  const bytes = Buffer.byteLength(json)
+  if (bytes <= config.maxInputBytes) return { json, bytes }
+  throw new HoldfastError(
+    'input_too_large',
+    `The input of kind ${job.kind} is ${bytes} bytes; the limit is ${config.maxInputBytes} (setting maxInputBytes). Store large data elsewhere and submit a reference.`,
+  )
 }
 
 function metaOf({ maxMetaBytes }: Config, meta: SubmitOptions['meta']): string | null {
@@ -168,8 +194,20 @@ function encode(value: unknown, name: string): string {
   throw new HoldfastError('not_storable', `${encoded.path} ${encoded.problem}.`, { details: { ...encoded } })
 }
 
+function uniqueOf({ unique, onConflict = 'keep' }: SubmitOptions): PreparedUnique | null {
+  if (!unique) return null
+  return { key: unique.key, while: unique.while ?? 'live', windowMs: unique.windowMs ?? null, onConflict }
+}
+
 function checkOptions(options: SubmitOptions): void {
   const { key, tenant, runAt, delayMs, priority, traceparent } = options
+  const problem = uniqueProblem(options.unique, options.onConflict)
+  if (problem) refuse(problem.rule, problem.value)
+  if (key !== undefined && options.unique !== undefined)
+    throw new HoldfastError(
+      'option_invalid',
+      'Pass either key or unique, not both: a key keeps returning the same job, and a unique key is free again once its job has ended.',
+    )
   if (
     key !== undefined &&
     !(typeof key === 'string' && key.length > 0 && key.length <= 300 && 'json' in encodeStorable(key, 'key'))

@@ -123,6 +123,18 @@ export const redoJobs = statement<{ id: string }>()(
     using back
     where output.job_id = back.id and output.stage >= back.from_stage
   ),
+  unwaited as (
+    delete from holdfast.signal_wait
+    using back
+    where signal_wait.job_id = back.id and signal_wait.stage >= back.from_stage
+    returning signal_wait.job_id, signal_wait.name
+  ),
+  -- a stage that waits again asks for a signal of its own; signals that came ahead of their stage stay
+  unsignalled as (
+    delete from holdfast.signal
+    using unwaited
+    where signal.job_id = unwaited.job_id and signal.name = unwaited.name
+  ),
   forgotten as (${forgotten(p)}
   ),
   leaving as (

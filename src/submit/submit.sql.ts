@@ -1,4 +1,5 @@
 import { smallBytes, tinyBytes } from '../job/stored.ts'
+import type { SubmitOutcome } from '../job/unique.ts'
 import { mixedList, plainList, sparseList, textList } from '../postgres/array-text.ts'
 import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { type CancelledRow, cancelling } from '../transitions/cancel.sql.ts'
@@ -75,7 +76,52 @@ export const submitJobs = statement<{ count: number; ids: string | null }>()(
     from given
     where key is null or id in (select job_id from keyed)
   ),
-  payload as (
+  ${inserting(p)}
+  select count(*)::int as count, case when count(*) < ${p.jobs.length}::int then array_agg(id)::text end as ids,
+    case when count(*) > 0 then ${wakeIdle} end as woken
+  from submitted`,
+)
+
+/** Submits unique jobs, each with a key of its own. One that is not submitted tells who holds its key. */
+export const submitUnique = statement<{ id: string; answer: SubmitOutcome; holder: string }>()(
+  'job.submit_unique',
+  (p: { jobs: PreparedJob[] }) => sql`
+  with given as materialized (${rowsOf(p.jobs)}
+  ),
+  asked as materialized (
+    select named.id, taken.answer, taken.holder
+    from (
+      select given.*, own.unique_key, own.held_while, own.on_taken, own.window_ms
+      from given
+      join ${uniques(p.jobs)} as own (id, unique_key, held_while, on_taken, window_ms) on own.id = given.id
+      order by given.tenant collate "C", given.kind collate "C", own.unique_key collate "C"
+    ) as named
+    cross join lateral holdfast.take_unique(named.tenant, named.kind, named.unique_key, named.id, named.held_while, named.on_taken, named.window_ms,
+      greatest(now(), coalesce(named.run_at, now() + named.delay_ms * interval '1 ms'))) as taken
+  ),
+  accepted as not materialized (
+    select *
+    from given
+    where id in (select asked.id from asked where asked.answer in ('submitted', 'replaced'))
+  ),
+  ${inserting(p)}
+  select asked.id, asked.answer, asked.holder, ${wakeIdle} as woken
+  from asked
+  where (select count(*) from submitted) >= 0`,
+)
+
+/** How the jobs are unique. */
+function uniques(jobs: PreparedJob[]): Sql {
+  return sql`unnest(
+      ${plainList(jobs.map(({ id }) => id))}::uuid[], ${textList(jobs.map(({ unique }) => unique?.key ?? ''))}::text[],
+      ${textList(jobs.map(({ unique }) => unique?.while ?? ''))}::text[], ${textList(jobs.map(({ unique }) => unique?.onConflict ?? ''))}::text[],
+      ${sparseList(jobs.map(({ unique }) => unique?.windowMs?.toString() ?? null))}::float8[]
+    )`
+}
+
+/** Inserts the accepted jobs, with their inputs and webhooks. */
+function inserting(p: { jobs: PreparedJob[] }): Sql {
+  return sql`payload as (
     insert into holdfast.job_payload (job_id, input, meta, trace)
     select id, input::json, meta::json, trace
     from accepted
@@ -98,11 +144,8 @@ export const submitJobs = statement<{ count: number; ids: string | null }>()(
     select id, kind, queue, tenant, priority, crash_budget, now(), case when not is_apart then input::json end
     from accepted
     returning id
-  )
-  select count(*)::int as count, case when count(*) < ${p.jobs.length}::int then array_agg(id)::text end as ids,
-    case when count(*) > 0 then ${wakeIdle} end as woken
-  from submitted`,
-)
+  )`
+}
 
 /** The jobs that hold these keys. */
 export const keyHolders = statement<{ tenant: string; key: string; job_id: string; fingerprint: string }>()(

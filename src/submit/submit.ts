@@ -1,16 +1,19 @@
 import { setImmediate as immediate } from 'node:timers/promises'
 import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
+import type { SubmitOutcome } from '../job/unique.ts'
 import type { Runner, Store } from '../postgres/store.ts'
 import { type Group, group, sizeOfBatch } from '../service/group.ts'
 import { Apart } from '../transitions/contended-writes.ts'
 import type { PreparedJob } from './prepare.ts'
 import { keyHolders, submitJobs } from './submit.sql.ts'
+import { makeUniqueSubmitter, roundsOf, writeUnique } from './unique.ts'
 
-/** The result of a submit. `isNew` is false if an earlier submit with the same key had created the job. */
+/** The result of a submit. `isNew` is false if the job existed before: it has the same key, or holds the same unique key. */
 export interface Submitted {
   id: JobId
   isNew: boolean
+  outcome: SubmitOutcome
 }
 
 /** Prepares the jobs with these indexes synchronously; null if that isn't possible. */
@@ -47,8 +50,10 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
   })
   // one at a time and separately: a small submit must not wait for a statement that carries megabytes of another
   const heavy: Group<PreparedJob, Answer> = group({ most: 1, lanes: 1, write: (jobs) => apart.write(jobs) })
+  const unique = makeUniqueSubmitter(store, batchSize)
   return {
     async submit(job) {
+      if (job.unique) return unique.submit(job)
       const answer = await (job.inputBytes > heavyBytes ? heavy : single).add(job)
       if (answer instanceof HoldfastError) throw answer
       return answer
@@ -57,21 +62,27 @@ export function makeSubmitter(store: Store, batchSize: number): Submitter {
       const answers = some && (await submitPiped(store, { count, batchSize, make: some, hasKeys: false }))
       if (answers) return answers
       const jobs = await all()
+      if (jobs.some((job) => job.unique)) return store.transaction((runner) => submitInSlices(runner, jobs, batchSize))
       const ordered = inKeyOrder(jobs)
       const make: MakeSome = (from, to) => ordered.slice(from, to)
       const hasKeys = jobs.some(({ key }) => key !== null)
       const written = await submitPiped(store, { count, batchSize, make, hasKeys })
       return inOrderOf(jobs, ordered, written as Submitted[])
     },
-    idle: async () => void (await Promise.all([single.idle(), heavy.idle()])),
+    idle: async () => void (await Promise.all([single.idle(), heavy.idle(), unique.idle()])),
   }
 }
 
 /** Submits jobs inside a transaction that the caller owns: they exist if and only if it commits. */
 export async function submitInSlices(runner: Runner, jobs: PreparedJob[], batchSize: number): Promise<Submitted[]> {
-  const ordered = inKeyOrder(jobs)
+  // all keys before all unique keys, and each in order, so that no two transactions can deadlock
+  const rounds = roundsOf(jobs.filter((job) => job.unique))
+  const ordered = [...inKeyOrder(jobs.filter((job) => !job.unique)), ...rounds.flat()]
+  const plain = ordered.slice(0, ordered.length - rounds.flat().length)
   const answers: Submitted[] = []
-  for (const slice of slicesOf(ordered, batchSize)) answers.push(...(await submitAll(runner, slice)))
+  for (const slice of slicesOf(plain, batchSize)) answers.push(...(await submitAll(runner, slice)))
+  for (const slice of rounds.flatMap((round) => slicesOf(round, batchSize)))
+    answers.push(...(await writeUnique(runner, slice)))
   return inOrderOf(jobs, ordered, answers)
 }
 
@@ -224,12 +235,14 @@ async function writeAll(
 ): Promise<(Submitted | HoldfastError)[]> {
   if (jobs.length === 0) return []
   const [written] = await runner.run(statement, { jobs })
-  if (written?.count === jobs.length) return jobs.map(({ id }) => ({ id, isNew: true }))
+  if (written?.count === jobs.length) return jobs.map(({ id }) => newOne(id))
   const accepted = new Set<string>(written?.ids?.slice(1, -1).split(','))
   const taken = jobs.filter((job) => !accepted.has(job.id))
   const holders = await holdersOf(runner, taken)
-  return jobs.map((job) => (accepted.has(job.id) ? { id: job.id, isNew: true } : answerTaken(job, holders)))
+  return jobs.map((job) => (accepted.has(job.id) ? newOne(job.id) : answerTaken(job, holders)))
 }
+
+const newOne = (id: JobId): Submitted => ({ id, isNew: true, outcome: 'submitted' })
 
 interface Holder {
   job_id: string
@@ -248,7 +261,7 @@ function answerTaken(job: PreparedJob, holders: Map<string, Holder>): Submitted 
       'key_conflict',
       `The key ${JSON.stringify(job.key)} belonged to a job that has just been removed; submit again.`,
     )
-  if (holder.fingerprint === job.fingerprint) return { id: holder.job_id as JobId, isNew: false }
+  if (holder.fingerprint === job.fingerprint) return { id: holder.job_id as JobId, isNew: false, outcome: 'kept' }
   return new HoldfastError(
     'key_conflict',
     `The key ${JSON.stringify(job.key)} was already used with a different kind or input (job ${holder.job_id}); use a new key for a different job.`,

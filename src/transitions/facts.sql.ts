@@ -68,6 +68,8 @@ export function factsOf(id: Sql, asked: Asked): Sql {
     'queue', json_build_object('name', job.queue, 'pausedAt', (select queue.paused_at from holdfast.queue where queue.name = job.queue)${asked.queue}),
     'workers', ${asked.workers},
     'ahead', ${asked.ahead},
+    'wait', ${wait(id)},
+    'unique', ${unique(id)},
     'barriers', ${barriers(id, asked)},
     'itemOf', ${itemOf},
     'continues', ${asked.continues},
@@ -93,6 +95,20 @@ const kind = (asked: Asked) => sql`(
       from holdfast.kind
       where kind.tenant in ('', job.tenant) and kind.name = job.kind
       order by kind.tenant
+      limit 1
+    )`
+
+const wait = (id: Sql) => sql`(
+      select json_build_object('signal', waits.name, 'since', waits.since, 'until', waits.until, 'closedAt', waits.closed_at,
+        'sentAt', (select signal.sent_at from holdfast.signal where signal.job_id = waits.job_id and signal.name = waits.name))
+      from holdfast.signal_wait as waits
+      where waits.job_id = ${id} and waits.stage = job.stage
+    )`
+
+const unique = (id: Sql) => sql`(
+      select json_build_object('key', held.key, 'until', held.until)
+      from holdfast.unique_job as held
+      where held.job_id = ${id}
       limit 1
     )`
 

@@ -258,6 +258,10 @@ export interface Facts {
   workers: WorkerFacts | null
   /** Handlers of earlier attempts that still run. */
   unresponsive?: HandlerFacts[]
+  /** The signal that it waits for, if it has reached such a stage. */
+  wait?: { signal: string; since: Moment; until: Moment; closedAt: Moment | null; sentAt: Moment | null } | null
+  /** The unique key that it was submitted with, and the job that holds it, if the key still leads to it. */
+  unique?: { key: string; until: Moment | null } | null
   /** How many due jobs of its kind are ahead of it; `mostAhead` stands for that many or more. */
   ahead?: number | null
   barriers: BarrierFacts[]

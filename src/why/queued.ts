@@ -13,6 +13,8 @@ const parkedAtMs = Date.UTC(9998, 0)
 
 /** A lost wake-up, retry timer or start of the next stage all look the same: the job is due, and no worker has claimed it. */
 function classOf({ job, facts }: JobCase): OrphanName {
+  if (facts.wait?.sentAt != null) return 'signal-unannounced'
+  if (facts.events.findLast(isAboutAttempt)?.type === 'job.snoozed') return 'snooze-timer-died'
   if (job.failures > 0) return 'retry-timer-died'
   if (job.stage > 0 && facts.events.at(-1)?.type === 'job.advanced') return 'next-stage-not-started'
   return 'submitted-unannounced'
@@ -85,6 +87,31 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     when: (c) => !isPast(c, c.job.runAt) && c.facts.events.at(-1)?.type === 'job.postponed',
     sentence: (c) =>
       `postponed: it can't be claimed${lastError(c)}; it is tried again in ${until(c, c.job.runAt as string)}`,
+    next: dueLater,
+    repair: null,
+  },
+  {
+    code: 'waits-for-signal',
+    states,
+    meaning: 'Its stage waits for a signal.',
+    orphans: [],
+    when: (c) => !isPast(c, c.job.runAt) && c.facts.wait != null && c.facts.wait.sentAt === null,
+    sentence: (c) =>
+      `waiting: it waits for the signal \`${c.facts.wait?.signal}\`, for another ${until(c, c.job.runAt as string)}`,
+    next: (c) => ({
+      what: 'It goes on as soon as the signal is sent; without it, the stage fails with signal_timeout at its timeout',
+      byAt: new Date(Date.parse(c.job.runAt as string) + c.config.pollMs + slackMs),
+    }),
+    repair: null,
+  },
+  {
+    code: 'snoozed',
+    states,
+    meaning: 'Its handler gave the attempt back until later.',
+    orphans: [],
+    when: (c) => !isPast(c, c.job.runAt) && c.facts.events.findLast(isAboutAttempt)?.type === 'job.snoozed',
+    sentence: (c) =>
+      `snoozed: attempt ${c.job.attempt} was given back by its handler; it is due again in ${until(c, c.job.runAt as string)}`,
     next: dueLater,
     repair: null,
   },
@@ -205,7 +232,13 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     states,
     meaning:
       'It is due and a worker is free, but no worker has claimed it: a wake-up was lost, and the next poll is still to come.',
-    orphans: ['submitted-unannounced', 'retry-timer-died', 'next-stage-not-started'],
+    orphans: [
+      'submitted-unannounced',
+      'retry-timer-died',
+      'snooze-timer-died',
+      'signal-unannounced',
+      'next-stage-not-started',
+    ],
     orphan: classOf,
     when: (c) => isTurnKnown(c) && (sinceMs(c, c.job.runAt) ?? 0) > c.config.pollMs + slackMs,
     sentence: (c) =>
@@ -243,6 +276,11 @@ function dueLater({ job, facts, config }: JobCase): Next {
   const byAt = new Date(dueAtMs + config.pollMs + slackMs)
   if (facts.workers?.living === 0) return { what: 'It becomes due, but no running worker handles its kind', byAt: null }
   return { what: 'It becomes due, and a worker claims it', byAt }
+}
+
+/** Whether an event says how the last attempt ended. */
+function isAboutAttempt({ type }: { type: string }): boolean {
+  return ['job.snoozed', 'job.retried', 'job.released', 'job.revived', 'job.advanced', 'job.redone'].includes(type)
 }
 
 function lastError({ facts }: JobCase): string {

@@ -8,6 +8,7 @@
 import type { Config } from '../config/config.ts'
 import type { AbortReason, AnyJob } from '../job/define.ts'
 import type { HeldFence } from '../job/id.ts'
+import type { Flow } from '../job/middleware.ts'
 import type { Store } from '../postgres/store.ts'
 import { mostWeight } from '../service/group.ts'
 import type { Outcome } from '../settle/outcome.ts'
@@ -33,6 +34,7 @@ export interface AttemptPoolOptions {
   store: Store
   config: Config
   jobs: ReadonlyMap<string, AnyJob>
+  flow: Flow
   session: Session
   settler: Settler
   reports: Reports
@@ -67,7 +69,7 @@ export class AttemptPool {
   #drainWaiters: (() => void)[] = []
 
   constructor(options: AttemptPoolOptions) {
-    const { config, store, jobs, reports, unresponsive, session } = options
+    const { config, store, jobs, flow, reports, unresponsive, session } = options
     this.#options = options
     this.#mostUnsettled = 4 * config.batchSize
     this.#mostLate = 10 * this.#mostUnsettled
@@ -76,6 +78,7 @@ export class AttemptPool {
       config,
       store,
       jobs,
+      flow,
       reporter: reports,
       unresponsive,
       onEnded: (attempt, outcome) => this.#ended(attempt, outcome),

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { AbortReason, AnyJob } from '../job/define.ts'
 import type { HeldFence } from '../job/id.ts'
+import type { Flow } from '../job/middleware.ts'
 import type { Store } from '../postgres/store.ts'
 import type { Outcome } from '../settle/outcome.ts'
 import { type Attempt, attemptMaker } from './attempt.ts'
@@ -16,6 +17,7 @@ export interface AttemptRunnerOptions {
   config: Config
   store: Store
   jobs: ReadonlyMap<string, AnyJob>
+  flow: Flow
   reporter: Reporter
   unresponsive: Unresponsive
   /** The outcome of an attempt is decided, and its slot is free. Called once per attempt. */
@@ -34,9 +36,9 @@ export class AttemptRunner {
   #tickedAtMs = performance.now()
 
   constructor(options: AttemptRunnerOptions) {
-    const { config, store, reporter } = options
+    const { config, store, flow, reporter } = options
     this.#options = options
-    this.#handlerParts = { config, store, reporter, parents: new Parents(store) }
+    this.#handlerParts = { config, store, flow, reporter, parents: new Parents(store) }
     this.#makeAttempt = attemptMaker(config)
   }
 

@@ -35,6 +35,8 @@ export interface Attempt {
   span: Traced | null
   /** The outcome that the database refused to write, if it did. */
   refused: Outcome | undefined
+  /** For how long its handler gave it back, if it did. */
+  snoozedMs: number | undefined
   abort(reason: AbortReason, nowMs: number): void
   signal(): AbortSignal
 }
@@ -72,6 +74,7 @@ class HeldAttempt implements Attempt {
   isOver = false
   span: Traced | null = null
   refused: Outcome | undefined = undefined
+  snoozedMs: number | undefined = undefined
   // created on first use, because most handlers of short jobs never look at their signal
   #controller: AbortController | undefined = undefined
 

@@ -4,36 +4,47 @@ import { produceItems } from '../fan-out/produce.ts'
 import { resultsOf } from '../fan-out/results.ts'
 import type { StageContext } from '../job/define.ts'
 import { failedItems, type Summary, thresholdOf } from '../job/fan-out.ts'
-import type { Outcome } from '../settle/outcome.ts'
+import type { JobError, Outcome } from '../settle/outcome.ts'
 import type { Attempt } from './attempt.ts'
-import { errorOf, failure, isBlameless, success } from './conclude.ts'
+import { errorOf, failure, isBlameless } from './conclude.ts'
 import type { HandlerParts } from './handler.ts'
+
+/** What running a stage led to: an output, or an outcome that is already decided. */
+export type Ran = { output: unknown; hasFailedItems?: boolean } | { outcome: Outcome }
+
+const released: Ran = { outcome: { move: 'release' } }
+const fannedOut: Ran = { outcome: { move: 'fanOut' } }
 
 /**
  * Runs an attempt of a stage that fans out. Its barrier says what to do: if it isn't sealed, produce items; if it is
  * sealed, wait for them (again, after a redo); if it is joined, run the join.
  */
-export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: StageContext): Promise<Outcome> {
+export async function runFanOut(
+  parts: HandlerParts,
+  attempt: Attempt,
+  ctx: StageContext,
+  reads: (stored: unknown) => unknown,
+): Promise<Ran> {
   try {
     const barrier = await open(parts, attempt, ctx.signal)
     // without a barrier the attempt is no longer ours, and the release will be refused
-    if (!barrier) return { move: 'release' }
+    if (!barrier) return released
     // a barrier that was joined before it was sealed has nothing to join yet: its items are still to come
     if (barrier.is_joined && barrier.is_sealed) {
       const [corrected] = await parts.store.contend(verifyJoined, { id: barrier.id }, { signal: ctx.signal })
       const verified = corrected ?? barrier
       // the answer may come after the lease was lost: then the join must not start beside that of another worker
-      if (ctx.signal.aborted) return { move: 'release' }
-      return verified.is_joined ? await join(parts, attempt, ctx, verified) : { move: 'fanOut' }
+      if (ctx.signal.aborted) return released
+      return verified.is_joined ? await join(parts, attempt, { ctx, barrier: verified, reads }) : fannedOut
     }
-    if (barrier.is_sealed) return { move: 'fanOut' }
-    if (ctx.signal.aborted) return { move: 'release' }
+    if (barrier.is_sealed) return fannedOut
+    if (ctx.signal.aborted) return released
     const produced = await produceItems(parts, attempt, ctx, barrier)
-    if (produced === 'lost') return { move: 'release' }
-    return produced === 'all' ? { move: 'fanOut' } : shortOf(attempt, produced.thrown)
+    if (produced === 'lost') return released
+    return produced === 'all' ? fannedOut : shortOf(attempt, produced.thrown)
   } catch (error) {
     // it is not the handler's fault if our rows are locked or our database is away, but it is if its own files or servers are
-    if (isBlameless(error)) return { move: 'release' }
+    if (isBlameless(error)) return released
     throw error
   }
 }
@@ -44,11 +55,13 @@ export async function runFanOut(parts: HandlerParts, attempt: Attempt, ctx: Stag
  * A permanent error or a timeout fails the job: the first says that the whole is pointless, the second that items are
  * missing.
  */
-function shortOf(attempt: Attempt, thrown: unknown): Outcome {
+function shortOf(attempt: Attempt, thrown: unknown): Ran {
   if (isBlameless(thrown)) throw thrown
   const error = errorOf(attempt, thrown)
   const outcome = failure(attempt, error)
-  return outcome.move === 'fail' && error.code === 'handler_failed' ? { move: 'fanOut', error } : outcome
+  if (outcome.move === 'fail' && error.code === 'handler_failed') return { outcome: { move: 'fanOut', error } }
+  // a middleware sees what its producer threw; the outcome is the same
+  throw thrown
 }
 
 async function open(
@@ -69,7 +82,13 @@ async function open(
   return barrier
 }
 
-async function join(parts: HandlerParts, attempt: Attempt, ctx: StageContext, barrier: BarrierRow): Promise<Outcome> {
+interface Joining {
+  ctx: StageContext
+  barrier: BarrierRow
+  reads: (stored: unknown) => unknown
+}
+
+async function join(parts: HandlerParts, attempt: Attempt, { ctx, barrier, reads }: Joining): Promise<Ran> {
   const summary: Summary = {
     total: barrier.total ?? 0,
     succeeded: barrier.succeeded,
@@ -79,18 +98,14 @@ async function join(parts: HandlerParts, attempt: Attempt, ctx: StageContext, ba
   }
   if (barrier.is_over_threshold) {
     const numbers = `${summary.failed} of ${summary.total} items failed and ${summary.cancelled} were cancelled`
-    if (barrier.is_expired && barrier.is_stopped)
-      return failure(attempt, {
-        code: 'barrier_expired',
-        message: `The fan-out of stage ${attempt.stage.name} expired: ${numbers}.`,
-      })
-    return failure(attempt, {
-      code: 'items_failed',
-      message: `${numbers}, more than stage ${attempt.stage.name} allows.`,
-    })
+    const error: JobError =
+      barrier.is_expired && barrier.is_stopped
+        ? { code: 'barrier_expired', message: `The fan-out of stage ${attempt.stage.name} expired: ${numbers}.` }
+        : { code: 'items_failed', message: `${numbers}, more than stage ${attempt.stage.name} allows.` }
+    return { outcome: failure(attempt, error) }
   }
   const output = attempt.stage.join
-    ? await attempt.stage.join(ctx, summary, resultsOf(parts.store, barrier.id))
+    ? await attempt.stage.join(ctx, summary, resultsOf(parts.store, barrier.id, reads))
     : summary
-  return success(parts.config, attempt, output, failedItems(summary) > 0 || barrier.short !== null)
+  return { output, hasFailedItems: failedItems(summary) > 0 || barrier.short !== null }
 }

@@ -1,8 +1,13 @@
 import type { Config } from '../config/config.ts'
-import type { AnyJob } from '../job/define.ts'
+import type { AnyJob, AnyStage } from '../job/define.ts'
 import { storedKeep } from '../job/keep.ts'
 import type { Runner } from '../postgres/store.ts'
 import { registerKinds } from './kind.sql.ts'
+
+/** A stage, as it is registered. `signal` is what it waits for, if it waits. */
+export function registeredStage({ name, optional = false, wait }: AnyStage) {
+  return { name, optional, ...(wait && { signal: wait.signal }) }
+}
 
 /** Registers the kinds that this worker can run, for all tenants. */
 export async function registerJobs(store: Runner, config: Config, jobs: readonly AnyJob[]): Promise<void> {
@@ -12,7 +17,7 @@ export async function registerJobs(store: Runner, config: Config, jobs: readonly
     queues: jobs.map((job) => job.queue),
     priorities: jobs.map((job) => job.priority),
     crashBudgets: jobs.map((job) => job.crashBudget ?? config.crashBudget),
-    stages: jobs.map((job) => JSON.stringify(job.stages.map(({ name, optional = false }) => ({ name, optional })))),
+    stages: jobs.map((job) => JSON.stringify(job.stages.map(registeredStage))),
     keeps: jobs.map((job) => storedKeep(job.keep)),
   })
 }

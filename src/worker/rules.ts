@@ -45,6 +45,7 @@ const permanentCodes = new Set([
   'item_invalid',
   'items_failed',
   'barrier_expired',
+  'signal_timeout',
 ])
 
 /** The outcome of an attempt that failed with this error. */

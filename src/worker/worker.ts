@@ -16,6 +16,7 @@ import { type Bus, type Channel, listen } from '../bus/bus.ts'
 import type { Config } from '../config/config.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
+import type { Flow } from '../job/middleware.ts'
 import type { Store } from '../postgres/store.ts'
 import { type Service, within } from '../service/service.ts'
 import type { Outcome } from '../settle/outcome.ts'
@@ -45,6 +46,8 @@ export interface WorkerOptions {
   /** The name of the process that started this one and notices when it exits, if there is one. */
   supervisor: string | null
   version: string
+  /** The middleware around handlers. */
+  flow: Flow
   observer: WorkerObserver
 }
 
@@ -277,7 +280,7 @@ export class Worker implements Service {
 
   #onSettled(attempt: Attempt, outcome: Outcome): void {
     this.#options.observer.settled(attempt, outcome)
-    if (outcome.move === 'advance' || outcome.move === 'retry') this.#claimer.wake()
+    if (['advance', 'retry', 'snooze'].includes(outcome.move)) this.#claimer.wake()
   }
 
   #onTooManyUnresponsive(error: HoldfastError): void {

@@ -72,6 +72,13 @@ async function flaky(ctx) {
   return { by: process.pid }
 }
 
+/** Gives its first attempt back for a while. */
+async function snoozy(ctx) {
+  tell({ started: factsOf(ctx) })
+  if (ctx.attempt === 1) ctx.snooze(1_500)
+  return { by: process.pid }
+}
+
 /** Kills its process once the test opens the gate. */
 async function killer(ctx) {
   tell({ started: factsOf(ctx) })
@@ -130,6 +137,14 @@ const all = {
   block: defineJob('block', { timeoutMs: 200, run: block }),
   blocking: defineJob('blocking', { run: blockFor }),
   flaky: defineJob('flaky', { retries: 1, backoff: { baseMs: 1_500, factor: 1 }, run: flaky }),
+  snoozy: defineJob('snoozy', { retries: 0, run: snoozy }),
+  approval: defineJob('approval', {
+    stages: [
+      { name: 'draft', run: () => 'a draft' },
+      { name: 'approve', wait: { signal: 'approved', timeoutMs: hour } },
+      { name: 'publish', run: hold },
+    ],
+  }),
   fan: defineJob('fan', { crashBudget: 20, stages: [fanning] }),
   killer: defineJob('killer', { timeoutMs: hour, run: killer }),
   poison: defineJob('poison', { run: poison }),
@@ -171,7 +186,15 @@ if (role === 'read') await hf.events.subscribe(read.group, read.options ?? {}, h
 if (role === 'deliver') running = await hf.deliver()
 void running?.ended?.then((error) => error && tell({ failed: error.code, message: error.message }))
 
-async function carryOut({ open, submit, stop: isStop, ask }) {
+/** Submits jobs with one unique key, two at a time, each in place of the one before, until it is killed. */
+async function storm({ kind, key }) {
+  const how = { unique: { key }, onConflict: 'replace' }
+  const submitting = async () => tell({ submitted: (await hf.submit(all[kind], { takesMs: 0 }, how)).id })
+  for (;;) await Promise.all([submitting(), submitting()])
+}
+
+async function carryOut({ open, submit, stop: isStop, ask, replace }) {
+  if (replace) await storm(replace)
   if (open) gateOf(open).open()
   if (ask === 'metrics') tell({ metrics: await hf.metrics() })
   if (ask === 'term') tell({ term: running.term() })

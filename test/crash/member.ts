@@ -122,6 +122,8 @@ export const memberKinds = {
   block: defineJob('block', { run: nothing }),
   blocking: defineJob('blocking', { run: nothing }),
   flaky: defineJob('flaky', { run: nothing }),
+  snoozy: defineJob('snoozy', { run: nothing }),
+  approval: defineJob('approval', { run: nothing }),
   fan: defineJob('fan', { crashBudget: 20, run: nothing }),
   killer: defineJob('killer', { run: nothing }),
   poison: defineJob('poison', { run: nothing }),

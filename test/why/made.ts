@@ -4,6 +4,7 @@ import { acquireLead } from '#holdfast/leader/leader.sql'
 import type { OrphanName } from '#holdfast/reaper/orphans'
 import { parkJobs } from '#holdfast/settle/park.sql'
 import { failJobs, retryJobs } from '#holdfast/settle/settle.sql'
+import { awaitSignals, snoozeJobs } from '#holdfast/settle/snooze.sql'
 import { cancelJobs } from '#holdfast/submit/submit.sql'
 import type { RepairName } from '#holdfast/why/repair'
 import { heldFenceOf } from '#holdfast/worker/attempt'
@@ -11,6 +12,7 @@ import type { ClaimedRow } from '#holdfast/worker/claim-batch'
 import { beat, openSession } from '#holdfast/worker/session.sql'
 import { postponeJobs } from '#holdfast/worker/unclaimable.sql'
 import { freshVitals, type Vitals } from '#holdfast/worker/vitals'
+import { awaitSignal } from '#holdfast/worker/wait.sql'
 import { claimItems, type FanOut, fail, finish, producing, waiting } from '../barrier/given.ts'
 import type { Fixtures } from '../fixtures.ts'
 import type { Running } from '../given.ts'
@@ -159,6 +161,32 @@ export const orphansMade: Record<OrphanName, Made> = {
       const running = await on.given.running()
       await on.store.run(retryJobs, { fences: [running], errors: [anError], delaysMs: [0] })
       return overdue(on, running)
+    },
+    code: 'overdue',
+    says: /due for 6\d s/,
+    repair: 'wake',
+    after: 'overdue',
+  },
+  'snooze-timer-died': {
+    async make(on) {
+      const running = await on.given.running()
+      await on.store.run(snoozeJobs, { fences: [running], delaysMs: [0] })
+      return overdue(on, running)
+    },
+    code: 'overdue',
+    says: /due for 6\d s/,
+    repair: 'wake',
+    after: 'overdue',
+  },
+  'signal-unannounced': {
+    async make(on) {
+      const queued = await on.given.queued()
+      await on.query(
+        `insert into holdfast.signal_wait (job_id, stage, name, until) values ($1, 0, 'go', now() + interval '1 h')`,
+        [queued.id],
+      )
+      await on.hf.signal(queued.id, 'go')
+      return overdue(on, queued)
     },
     code: 'overdue',
     says: /due for 6\d s/,
@@ -638,6 +666,28 @@ async function hung(on: On): Promise<string> {
 
 /** Everything else that can be said. All of it is made in one database. */
 export const othersMade: Made[] = [
+  {
+    async make(on) {
+      const running = await on.given.running()
+      await on.store.run(snoozeJobs, { fences: [running], delaysMs: [60_000] })
+      return running.id
+    },
+    code: 'snoozed',
+    says: /^snoozed: attempt 1 was given back by its handler; it is due again in \d+ s\.$/,
+    next: /no running worker/,
+  },
+  {
+    async make(on) {
+      const running = await on.given.running()
+      const wait = { fence: running, stage: 0, signal: 'approved', timeoutMs: 60_000 }
+      await on.store.run(awaitSignal, wait)
+      await on.store.run(awaitSignals, { fences: [running], signals: ['approved'] })
+      return running.id
+    },
+    code: 'waits-for-signal',
+    says: /^waiting: it waits for the signal `approved`, for another \d+ s\.$/,
+    next: /as soon as the signal is sent/,
+  },
   {
     async make(on) {
       const { id, queue } = await on.given.queued()

@@ -17,7 +17,7 @@ const kind = z
     queue: z.string(),
     priority: z.number().int(),
     crashBudget: z.number().int(),
-    stages: z.array(z.object({ name: z.string(), optional: z.boolean() })),
+    stages: z.array(z.object({ name: z.string(), optional: z.boolean(), signal: z.string().optional() })),
     keep: keptMs.nullable(),
     seenAt: time,
   })

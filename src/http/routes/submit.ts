@@ -2,6 +2,7 @@ import { HoldfastError } from '../../errors/errors.ts'
 import { canonicalSteps } from '../../job/canonical.ts'
 import { partsOf, valueSteps } from '../../job/exact-json.ts'
 import { RawJson } from '../../job/raw-json.ts'
+import type { SubmitOutcome } from '../../job/unique.ts'
 import type { SubmitOptions } from '../../submit/prepare.ts'
 import { isTraceparent } from '../../trace/trace.ts'
 import { accountOf, type Caller, mayDo } from '../caller.ts'
@@ -77,13 +78,14 @@ export const submitOperations = [
       const url = `/v1/jobs/${handle.id}`
       // a key that may only submit must not see what becomes of the job
       const waitMs = mayDo(caller, 'read') ? waitMsOf(headers.prefer) : undefined
-      const told = { location: url, ...replayed(handle.isNew), ...appliedHeader(waitMs) }
+      const told = { location: url, ...replayed(handle.isNew || body.unique !== undefined), ...appliedHeader(waitMs) }
       if (waitMs) {
         await waitFor(call, handle.id, waitMs)
         const now = await hf.get(handle.id)
         if (now && now.finishedAt !== null) return json(200, showJob(now), told)
       }
-      return json(202, { id: handle.id, kind: job.kind, tenant: ownerOf(caller, body), url }, told)
+      const one = { id: handle.id, kind: job.kind, tenant: ownerOf(caller, body), url, ...outcomeOf(handle, body) }
+      return json(202, one, told)
     },
   }),
   operation({
@@ -127,14 +129,21 @@ export const submitOperations = [
         if (index % jobsPerTurn === 0) await call.rest()
       }
       const handles = await call.gateway.gate.run(accountOf(caller), () => hf.submitMixed(all))
-      const jobs = handles.map(({ id }, index) => {
+      const jobs = handles.map((handle, index) => {
         const one = checked[index] as NewJob
-        return { id, kind: one.kind, tenant: ownerOf(caller, one), url: `/v1/jobs/${id}` }
+        const { id } = handle
+        return { id, kind: one.kind, tenant: ownerOf(caller, one), url: `/v1/jobs/${id}`, ...outcomeOf(handle, one) }
       })
-      return json(202, { jobs }, replayed(handles.some(({ isNew }) => isNew)))
+      const isNew = handles.some((handle, index) => handle.isNew || checked[index]?.unique !== undefined)
+      return json(202, { jobs }, replayed(isNew))
     },
   }),
 ]
+
+/** What became of a unique job. Other responses contain nothing that depends on earlier requests. */
+function outcomeOf({ outcome }: { outcome: SubmitOutcome }, { unique }: NewJob): { outcome?: SubmitOutcome } {
+  return unique === undefined ? {} : { outcome }
+}
 
 function replayed(isNew: boolean): Record<string, string> {
   return isNew ? {} : { 'idempotent-replayed': 'true' }

@@ -1,3 +1,5 @@
+import { conflictWays } from '../../job/unique.ts'
+import { longestDelayMs } from '../../job/wait.ts'
 import type { Job, JobSummary } from '../../reads/job.ts'
 import { z } from '../zod.ts'
 import { anything, fields, id, jobError, name, next, state, tenant, text, time } from './primitives.ts'
@@ -39,7 +41,7 @@ export const jobWhole = z
     ...summary,
     input: anything,
     meta: z.record(z.string(), z.unknown()).nullable(),
-    stages: z.array(z.object({ name: z.string(), optional: z.boolean() })),
+    stages: z.array(z.object({ name: z.string(), optional: z.boolean(), signal: z.string().optional() })),
     outputs: z.record(z.string(), z.unknown()).openapi({ description: 'Outputs of completed stages, by stage name.' }),
     progress: progress.nullable(),
   })
@@ -56,6 +58,21 @@ const webhook = z.strictObject({
   headers: z.record(z.string().max(200), z.string().max(4_000)).optional(),
 })
 
+const unique = z
+  .strictObject({
+    key: text(300).min(1),
+    while: z.enum(['queued', 'live']).optional().openapi({
+      description: 'How long the job holds the key: until it is claimed, or until it has ended (default).',
+    }),
+    windowMs: z
+      .number()
+      .min(1)
+      .max(longestDelayMs)
+      .optional()
+      .openapi({ description: 'Holds the key for at least this long after the submit.' }),
+  })
+  .openapi({ description: 'Makes the job unique among the jobs of its kind and tenant.' })
+
 /** A job to submit. */
 export const newJob = z
   .strictObject({
@@ -65,6 +82,11 @@ export const newJob = z
       .min(1)
       .optional()
       .openapi({ description: 'Idempotency key: the same key and input always return the same job.' }),
+    unique: unique.optional(),
+    onConflict: z.enum(conflictWays).optional().openapi({
+      description:
+        'What to do if another job holds the unique key. `keep` (default): submit nothing. `replace`: cancel it if it is queued, and submit this one. `reschedule`: only change when it runs, if it is queued.',
+    }),
     tenant: tenant.optional(),
     runAt: time.optional().openapi({ description: 'Run no earlier than this time.' }),
     delayMs: z.number().min(0).max(3_153_600_000_000).optional(),
@@ -83,7 +105,17 @@ export const newJobs = batchOf(newJob).openapi('NewJobs')
 export const uncheckedJobs = batchOf(z.unknown())
 
 /** A submitted job. It contains nothing that changes, so that the same request gets the same response. */
-export const submitted = z.object({ id, kind: z.string(), tenant: z.string(), url: z.string() }).openapi('Submitted')
+export const submitted = z
+  .object({
+    id,
+    kind: z.string(),
+    tenant: z.string(),
+    url: z.string(),
+    outcome: z.enum(['submitted', 'kept', 'replaced', 'rescheduled']).optional().openapi({
+      description: 'What became of a unique job. `kept` and `rescheduled`: `id` is the job that holds the key.',
+    }),
+  })
+  .openapi('Submitted')
 
 /** How a job ended. */
 export const result = z

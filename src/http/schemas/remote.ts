@@ -1,3 +1,4 @@
+import { longestDelayMs } from '../../job/wait.ts'
 import { mostAtOnce, mostLines, remoteErrorCodes } from '../../remote/validate.ts'
 import { z } from '../zod.ts'
 import { anything, fields, id, keep, name, text, time } from './primitives.ts'
@@ -19,6 +20,10 @@ const stage = z.strictObject({
       maxMs: z.number().int().min(0).max(2_592_000_000).optional(),
     })
     .optional(),
+  wait: z
+    .strictObject({ signal: name, timeoutMs: z.number().min(1).max(longestDelayMs) })
+    .optional()
+    .openapi({ description: 'Makes the stage wait for a signal. The server does that; no worker is given the stage.' }),
 })
 
 const remoteKind = z.strictObject({
@@ -104,6 +109,11 @@ export const outcome = z
       }),
     }),
     z.strictObject({ ...fence, outcome: z.literal('released') }),
+    z.strictObject({
+      ...fence,
+      outcome: z.literal('snoozed'),
+      delayMs: z.number().min(1).max(longestDelayMs).openapi({ description: 'When to run the stage again.' }),
+    }),
   ])
   .openapi('Outcome')
 
