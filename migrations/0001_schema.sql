@@ -1335,3 +1335,60 @@ create table holdfast.unique_job (
 
 create index unique_job_job on holdfast.unique_job (job_id);
 create index unique_job_until on holdfast.unique_job (until) where until is not null;
+
+-- Bulk operations. One row each: what was asked for, by whom and why, and how far it has come. Any process with a reaper may carry it on:
+-- `term` is the fence of the one that does, and each page of jobs is one transaction with the progress that it makes. See docs/decisions/0047.
+create table holdfast.bulk (
+  id uuid primary key,
+  operation text not null,
+  -- null: all tenants
+  tenant text,
+  -- which jobs, and what the operation does with them, as they were asked for
+  filter json not null,
+  change json not null,
+  asked_at timestamptz not null default now(),
+  asked_by text,
+  reason text,
+  -- jobs per second; null for as fast as it goes
+  rate int check (rate > 0),
+  -- the end of the log when it was asked for: jobs that were submitted or ended after this are left alone
+  seq bigint not null default holdfast.end_of_log(),
+  -- how many jobs the preview counted, whether there may be more, and some of them
+  expected int not null,
+  is_least boolean not null,
+  sample uuid[] not null,
+  state text not null default 'running' check (state in ('running', 'finished', 'stopped')),
+  -- 0 while it walks over the jobs; after that, how often it has gone back to those that were locked
+  pass smallint not null default 0,
+  -- only jobs below this one are left in this pass; null at its start
+  cursor uuid,
+  done bigint not null default 0,
+  skipped bigint not null default 0,
+  term bigint not null default 0,
+  -- the process that carries it on, and until when no other may
+  holder text,
+  lease_until timestamptz not null default now(),
+  next_at timestamptz not null default now(),
+  moved_at timestamptz not null default now(),
+  -- why its last page failed
+  error text,
+  ended_at timestamptz,
+  stopped_by text,
+  stop_reason text,
+  constraint bulk_end check ((state = 'running') = (ended_at is null))
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+
+create index bulk_running on holdfast.bulk (next_at) where state = 'running';
+create index bulk_tenant on holdfast.bulk (tenant, id);
+create index bulk_ended on holdfast.bulk (ended_at) where ended_at is not null;
+
+-- Jobs that a bulk operation matched and left as they were. The list ends at a limit; the count in its row does not.
+create table holdfast.bulk_skip (
+  bulk_id uuid not null references holdfast.bulk on delete cascade,
+  job_id uuid not null,
+  reason text not null,
+  -- what the database said, if it refused the change
+  error text,
+  at timestamptz not null default now(),
+  primary key (bulk_id, job_id)
+);

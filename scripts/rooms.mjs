@@ -33,7 +33,11 @@ export const rooms = [
   { remote: 'workers that claim and settle over HTTP' },
   { why: 'what every source says about a job, the verdict, and repairs' },
   { reads: 'jobs, lists, results, queues, sessions, kinds, throughput' },
-  { keys: 'API keys', metrics: 'counters, and what a scrape returns' },
+  {
+    keys: 'API keys',
+    metrics: 'counters, and what a scrape returns',
+    bulk: 'bulk operations over jobs, and failed jobs by error',
+  },
   { engine: 'what `connect` returns; wires rooms together and decides nothing' },
   { http: 'the HTTP server and its operations', prove: 'the fault prover', bench: 'what `holdfast bench` measures' },
   { cli: 'the commands', index: 'what the package exports' },

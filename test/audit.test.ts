@@ -225,6 +225,21 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     await aSender(query)
     return aDelivery(query, id)
   },
+  'bulk-goes-on': async ({ hf, given, query }) => {
+    await given.queued()
+    const { id } = await hf.bulk.start({ operation: 'cancel', filter: { kind: 'sample' } })
+    await query(`update holdfast.bulk
+      set lease_until = now() - interval '1 h', next_at = now() - interval '1 h', moved_at = now() - interval '1 h'`)
+    await query(`insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until)
+      values (1, 'here', now() - interval '1 h', now(), now() + interval '1 h')`)
+    return id
+  },
+  'bulk-skips-are-counted': async ({ hf, given, query }) => {
+    const job = await given.queued()
+    const { id } = await hf.bulk.start({ operation: 'cancel', filter: { kind: 'sample' } })
+    await query(`insert into holdfast.bulk_skip (bulk_id, job_id, reason) values ($1, $2, 'locked')`, [id, job.id])
+    return id
+  },
   'cursor-within-log': async ({ hf, query }) => {
     await hf.webhooks.create({ url: 'https://example.com' })
     await query('update holdfast.event_cursor set seq = 1000')

@@ -96,6 +96,12 @@ export const topics = [
     holds: ['engine/barriers', 'barrier'],
   },
   {
+    page: 'bulk',
+    title: 'Bulk operations and failures',
+    about: 'Change many jobs at once, and group failed jobs by error.',
+    holds: ['bulk'],
+  },
+  {
     page: 'remote',
     title: 'Remote workers',
     about: 'What a server does for workers without a database connection: `hf.remote`.',

@@ -2,6 +2,7 @@ import { allMoves, announces, isEnding, type MoveName, moves } from '../job/mach
 import { eventOf, raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { isNoSuspect } from '../transitions/suspect.sql.ts'
 import { ownedChecks } from './barrier.sql.ts'
+import { bulkChecks } from './bulk.sql.ts'
 import { type AuditScope, check, lacks, past, wasInLog } from './check.sql.ts'
 import { fanOutChecks } from './fan-out.sql.ts'
 import { scheduleChecks } from './schedule.sql.ts'
@@ -219,6 +220,7 @@ export const checks = {
   ...ownedChecks,
   ...webhookChecks,
   ...scheduleChecks,
+  ...bulkChecks,
   'key-has-job': check(
     'key_has_job',
     (p) => sql`

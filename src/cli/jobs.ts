@@ -113,7 +113,8 @@ function rowOf(job: JobSummary, stages: StageNames | undefined): Cell[] {
   ]
 }
 
-function statesIn(words: string): State[] {
+/** The states in a flag, comma-separated. */
+export function statesIn(words: string): State[] {
   return words.split(',').map((part) => {
     const word = part.trim()
     if (isState(word)) return word

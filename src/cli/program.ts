@@ -4,13 +4,16 @@ import { HoldfastError } from '../errors/errors.ts'
 import { withoutPasswords } from '../errors/without-password.ts'
 import { addAudit } from './audit.ts'
 import { addBench } from './bench.ts'
+import { addBulk } from './bulk.ts'
 import { addCancel } from './cancel.ts'
 import { addDev } from './dev.ts'
 import { addEvents } from './events.ts'
 import { isVerboseIn, tellFailure } from './failure.ts'
+import { addFailures } from './failures.ts'
 import { addJobs } from './jobs.ts'
 import { addKeys } from './keys.ts'
 import { addMigrate } from './migrate.ts'
+import { addPause, addResume } from './pause.ts'
 import { addProve } from './prove.ts'
 import { addPrune } from './prune.ts'
 import { addReap } from './reap.ts'
@@ -41,6 +44,10 @@ const commands = [
   addCancel,
   addRedo,
   addSignal,
+  addBulk,
+  addFailures,
+  addPause,
+  addResume,
   addEvents,
   addWebhooks,
   addSchedules,

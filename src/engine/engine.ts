@@ -1,4 +1,7 @@
 import { type Audit, audit } from '../audit/audit.ts'
+import { countBulk } from '../bulk/bulk.sql.ts'
+import { type BulkOperations, makeBulk } from '../bulk/bulk.ts'
+import { type FailureOptions, type Failures, failuresOf } from '../bulk/failures.ts'
 import type { Config } from '../config/config.ts'
 import type { Events } from '../events/events.ts'
 import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
@@ -59,6 +62,8 @@ export interface Holdfast extends Reads {
   readonly barrier: Barriers
   /** Schedules, which submit jobs by cron patterns or at intervals. */
   readonly schedules: Schedules
+  /** Cancels, re-runs, deletes, reprioritizes or reschedules many jobs at once. */
+  readonly bulk: BulkOperations
   /** What a server does on behalf of remote workers, which have no database connection. */
   readonly remote: Remote
   /** Cancels a queued, waiting or running job. Throws job_not_found, or move_illegal if it is final. */
@@ -72,14 +77,16 @@ export interface Holdfast extends Reads {
   signal(id: string, name: string, payload?: unknown, options?: SignalOptions): Promise<Signalled>
   /** Calls a function after this process has settled, revived, quarantined or cancelled a job; returns how to stop that. */
   on(name: HeardName, listener: Listener): () => void
+  /** Groups failed jobs by kind and error, with counts and the latest example of each. */
+  failures(options?: FailureOptions): Promise<Failures>
   /** Explains the state of a job: what every source says, a verdict, and what happens next. Throws job_not_found. */
   why(id: string, scope?: { tenant?: string }): Promise<Why>
   /** Applies the repair that `why` names, if it still applies; with `dryRun`, only reports what it would do. */
   repair(id: string, options?: { tenant?: string; dryRun?: boolean; by?: string }): Promise<Repaired>
   /** Pauses a queue: workers stop claiming its jobs, and running jobs continue. `by` and `reason` are kept for diagnosis. */
   pauseQueue(name: string, options?: PauseOptions): Promise<void>
-  /** Resumes a paused queue. */
-  resumeQueue(name: string, options?: { by?: string }): Promise<void>
+  /** Resumes a paused queue. `by` and `reason` are recorded with the event. */
+  resumeQueue(name: string, options?: PauseOptions): Promise<void>
   /** Starts a worker for the kinds of this process, together with a reaper; they start and stop together. */
   work(options?: WorkOptions): Promise<Working>
   /** Runs a reaper without a worker. */
@@ -132,6 +139,7 @@ export function makeHoldfast(connected: Connected): Holdfast {
     events,
     webhooks,
     barrier,
+    bulk: makeBulk(store),
     remote,
     schedules: makeEngineSchedules(parts),
     config,
@@ -141,6 +149,7 @@ export function makeHoldfast(connected: Connected): Holdfast {
     redo: (id, options) => redoJob(store, id, options),
     signal: (id, name, payload, options) => signalJob(parts, id, name, payload, options),
     on: (name, listener) => listeners.on(name, listener),
+    failures: async (options = {}) => failuresOf(store, options),
     why: (id, scope) => why(parts, id, scope),
     repair: (id, options) => repairJob(parts, id, options),
     pauseQueue: (name, options = {}) => pause(store, name, options),
@@ -159,6 +168,7 @@ export function makeHoldfast(connected: Connected): Holdfast {
       webhooks,
       oldestSnapshot: () => oldSnapshotOf(store),
       schedules: { overdue: () => overdueOf(parts) },
+      bulkRunning: async () => (await store.run(countBulk, {}))[0]?.running ?? 0,
     }),
     close: () => {
       closing ??= close()

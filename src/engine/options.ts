@@ -1,3 +1,6 @@
+import type { BulkListOptions, BulkOperations } from '../bulk/bulk.ts'
+import type { FailureOptions } from '../bulk/failures.ts'
+import type { BulkQuestion, NewBulkOperation } from '../bulk/request.ts'
 import type { Known } from '../errors/options.ts'
 import { refuseUnknown } from '../errors/options.ts'
 import type { Events } from '../events/events.ts'
@@ -69,6 +72,7 @@ const audit: Taken<Holdfast, 'audit', 0> = { latest: true, budgetMs: true, onChe
 const cancel: Taken<Holdfast, 'cancel', 1> = { reason: true, by: true, tenant: true }
 const pause: Known<PauseOptions> = { by: true, reason: true }
 const redo: Taken<Holdfast, 'redo', 1> = { from: true, by: true, tenant: true }
+const failures: Known<FailureOptions> = { tenant: true, kind: true, since: true, items: true, limit: true }
 const repair: Taken<Holdfast, 'repair', 1> = { tenant: true, dryRun: true, by: true }
 
 const engineOptions: Table<Holdfast> = {
@@ -80,7 +84,8 @@ const engineOptions: Table<Holdfast> = {
   signal: { 3: { tenant: true, by: true } },
   why: { 1: tenant },
   pauseQueue: { 1: pause },
-  resumeQueue: { 1: { by: true } },
+  resumeQueue: { 1: pause },
+  failures: { 0: failures },
   repair: { 1: repair },
   work: { 0: work },
   audit: { 0: audit },
@@ -226,6 +231,30 @@ const scheduleOptions: Table<Schedules> = {
   history: { 1: slots },
 }
 
+const bulk: Known<NewBulkOperation> = {
+  operation: true,
+  filter: true,
+  from: true,
+  priority: true,
+  runAt: true,
+  delayMs: true,
+  rate: true,
+  reason: true,
+  by: true,
+  id: true,
+}
+const bulkQuestion: Known<BulkQuestion> = { operation: true, filter: true, before: true }
+const bulkList: Known<BulkListOptions> = { tenant: true, state: true, before: true, limit: true }
+
+const bulkOptions: Table<BulkOperations> = {
+  preview: { 0: bulkQuestion },
+  start: { 0: bulk },
+  get: { 1: tenant },
+  list: { 0: bulkList },
+  skipped: { 1: { tenant: true, before: true, limit: true } },
+  stop: { 1: { ...act, reason: true } },
+}
+
 type Call = (...given: unknown[]) => unknown
 
 /** The same Holdfast, whose methods refuse unknown options. A misspelled option would otherwise be silently ignored. */
@@ -237,6 +266,7 @@ export function withKnownOptions(holdfast: Holdfast): Holdfast {
     keys: guarded('keys.', holdfast.keys, keyOptions),
     barrier: guarded('barrier.', holdfast.barrier, barrierOptions),
     schedules: guarded('schedules.', holdfast.schedules, scheduleOptions),
+    bulk: guarded('bulk.', holdfast.bulk, bulkOptions),
   }
 }
 

@@ -1,3 +1,5 @@
+import { forgetBulk } from '../bulk/bulk.sql.ts'
+import { carryingOn } from '../bulk/duty.ts'
 import { messageOf } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
 import type { Statement } from '../postgres/sql.ts'
@@ -13,6 +15,7 @@ import { forgetSlots } from '../schedule/unfinished.sql.ts'
 import type { Service } from '../service/service.ts'
 import { forgetDeliveries } from '../webhooks/deliveries.sql.ts'
 import { forgetSnapshots } from '../why/facts.sql.ts'
+import { bulkObserver } from './bulk.ts'
 import { withWebhooks } from './deliver.ts'
 import { patientMs } from './liveness.ts'
 import { logError } from './log-error.ts'
@@ -51,9 +54,11 @@ export function makeEngineReaper(
       pruning(config),
       forgetting('forgetDeliveries', forgetDeliveries, config.deliveryRetentionMs),
       forgetting('forgetSnapshots', forgetSnapshots, config.eventRetentionMs),
+      forgetting('forgetBulk', forgetBulk, config.eventRetentionMs),
       forgetOldKinds(config.kindRetentionMs),
       forgetting('forgetSlots', forgetSlots, config.scheduleHistoryMs),
       forgetUnique,
+      carryingOn({ store, config, observer: bulkObserver(parts) }),
     ],
     observer: outsideObserver(parts),
   }

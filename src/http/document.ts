@@ -14,6 +14,7 @@ your request in the logs, and \`traceparent\` to make a job part of your trace.`
 
 const tags: Record<string, string> = {
   jobs: 'Submit jobs, read them, wait for results, cancel jobs, and re-run failed ones.',
+  bulk: 'Change many jobs at once, and see failures by error.',
   events: 'Read the event log and manage the groups that consume it.',
   webhooks: 'Manage webhook endpoints and their deliveries.',
   schedules: 'Submit jobs by cron patterns or at intervals, and see what became of each slot.',

@@ -1,4 +1,5 @@
 import type { Operation } from './operation.ts'
+import { bulkOperations } from './routes/bulk.ts'
 import { deliveryOperations } from './routes/deliveries.ts'
 import { detailOperations } from './routes/details.ts'
 import { eventOperations } from './routes/events.ts'
@@ -20,6 +21,7 @@ export const operations: readonly Operation[] = [
   ...jobOperations,
   ...detailOperations,
   ...signalOperations,
+  ...bulkOperations,
   ...whyOperations,
   ...eventOperations,
   ...webhookOperations,

@@ -8,6 +8,7 @@ const others = [
   'job.parked',
   'job.postponed',
   'job.signalled',
+  'job.reprioritized',
   'job.rescheduled',
   'barrier.expired',
   'webhook.disabled',
@@ -33,6 +34,9 @@ const others = [
   'schedule.resumed',
   'schedule.triggered',
   'schedule.backfilled',
+  'bulk.started',
+  'bulk.stopped',
+  'bulk.finished',
 ] as const
 
 /** The type of an event. */

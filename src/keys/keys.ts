@@ -13,7 +13,7 @@ export const scopes = {
   submit: 'Submit, cancel and redo jobs.',
   read: 'Read jobs, results, events, queues.',
   work: 'Open sessions, claim and settle jobs.',
-  operate: 'Webhooks, queues, groups, repairs.',
+  operate: 'Webhooks, queues, groups, repairs, bulk operations.',
   admin: 'Everything above, and API keys.',
 } as const
 

@@ -124,6 +124,16 @@ export const metricTable = {
     labels: [],
     help: 'Time from a slot to the submit of its job, if this process submitted it.',
   },
+  holdfast_bulk_jobs_total: {
+    type: 'counter',
+    labels: ['operation', 'outcome'],
+    help: 'Jobs that bulk operations changed or skipped in this process: done or skipped.',
+  },
+  holdfast_bulk_failures_total: {
+    type: 'counter',
+    labels: ['operation'],
+    help: 'Turns of bulk operations that failed in this process; each is tried again.',
+  },
   holdfast_orphan_failures_total: { type: 'counter', labels: [], help: 'Orphans that could not be moved.' },
   holdfast_up: {
     type: 'gauge',
@@ -206,6 +216,12 @@ export const metricTable = {
     type: 'gauge',
     labels: [],
     help: 'How long the slot that has been due the longest has been due; 0 if none is.',
+    from: 'database',
+  },
+  holdfast_bulk_running: {
+    type: 'gauge',
+    labels: [],
+    help: 'Bulk operations that have not ended, counted up to 1,000.',
     from: 'database',
   },
   holdfast_http_requests_total: {

@@ -14,6 +14,7 @@ export interface Asked {
   events: { groups(): Promise<Group[]> }
   webhooks: Pick<Deliveries, 'backlog'>
   schedules: { overdue(): Promise<{ count: number; overdueMs: number }> }
+  bulkRunning: () => Promise<number>
 }
 
 // a scraper gives up after ten seconds by default, and must have an answer before
@@ -49,14 +50,16 @@ function forget(metrics: Metrics): void {
   for (const [name] of metricsFrom('database')) metrics.clear(name)
 }
 
-async function ask(metrics: Metrics, { reads, oldestSnapshot, events, webhooks, schedules }: Asked): Promise<void> {
-  const [queues, sessions, groups, backlog, snapshot, overdue] = await Promise.all([
+async function ask(metrics: Metrics, asked: Asked): Promise<void> {
+  const { reads, oldestSnapshot, events, webhooks, schedules, bulkRunning } = asked
+  const [queues, sessions, groups, backlog, snapshot, overdue, bulk] = await Promise.all([
     reads.queues(),
     reads.sessions({ limit: 1000 }),
     events.groups(),
     webhooks.backlog(),
     oldestSnapshot(),
     schedules.overdue(),
+    bulkRunning(),
   ])
   // removes queues and groups that no longer exist
   forget(metrics)
@@ -81,4 +84,5 @@ async function ask(metrics: Metrics, { reads, oldestSnapshot, events, webhooks, 
   metrics.set('holdfast_deliveries_dead', backlog.dead)
   metrics.set('holdfast_schedules_due', overdue.count)
   metrics.set('holdfast_schedule_overdue_seconds', overdue.overdueMs / 1000)
+  metrics.set('holdfast_bulk_running', bulk)
 }

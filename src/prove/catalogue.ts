@@ -12,7 +12,7 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
   },
   {
     matches:
-      /^(leader\.current|schedule\.overdue|event\.(oldest_writer|revivals|tally|browse_job|browse_tenant|place_before_end_job)|job\.(state|live)|queue\.list(_tenant)?|session\.(living|ended)|kind\.near|refusal\.last|why\.facts|orphan\.one|delivery\.(count|list_tenant)|prune\.preview|key\.gone|signal\.of_kind)$/,
+      /^(leader\.current|schedule\.overdue|event\.(oldest_writer|revivals|tally|browse_job|browse_tenant|place_before_end_job)|job\.(state|live)|queue\.list(_tenant)?|session\.(living|ended)|kind\.near|refusal\.last|why\.facts|orphan\.one|delivery\.(count|list_tenant)|prune\.preview|key\.gone|signal\.of_kind|bulk\.(get|list|list_skipped|count)|outcome\.group_failures(_tenant)?)$/,
     because: 'It only reads, on request.',
   },
   {

@@ -8,6 +8,7 @@ import { HoldfastError, messageOf } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
 import { isConnectionError } from '../postgres/connection.ts'
 import { migrate } from '../schema/migrate.ts'
+import { carryOutInBulk } from './bulk-orders.ts'
 import { carryOutOnBus } from './bus-orders.ts'
 import { proverKinds } from './kinds.ts'
 import type { Report } from './observed.ts'
@@ -84,6 +85,11 @@ async function carryOut(order: Order): Promise<string[]> {
       await running().pauseQueue('elsewhere')
       await running().resumeQueue('elsewhere')
       return []
+    case 'bulk':
+    case 'stop-bulk':
+    case 'hold-queue':
+    case 'free-queue':
+      return carryOutInBulk(running(), order)
     case 'reclaim':
       await running().reclaim({ supervisor, pid: order.pid })
       return []

@@ -65,6 +65,8 @@ function simpleKinds(report: Report): AnyJob[] {
         { name: 'publish', run: ok },
       ],
     }),
+    // waits in a queue of its own, which a scenario pauses
+    defineJob('shelved', { queue: 'shelf', run: ok }),
     // waits for a while between its two attempts, so that there is time to make it a suspect
     defineJob('resting', {
       retries: 20,

@@ -1,3 +1,4 @@
+import type { NewBulkOperation } from '../bulk/request.ts'
 import type { GivenSettings } from '../config/config.ts'
 import type { ErrorCode } from '../errors/errors.ts'
 import type { OverlapMode } from '../job/schedule.ts'
@@ -43,6 +44,12 @@ export interface ScheduleOrder {
   slots?: number
 }
 
+/** Orders about bulk operations and queues. Each operation has an id, so that an order can be carried out twice. */
+export type BulkOrder =
+  | { do: 'bulk'; id: string; request: Omit<NewBulkOperation, 'id'> }
+  | { do: 'stop-bulk'; id: string }
+  | { do: 'hold-queue' | 'free-queue'; queue: string }
+
 /** What the prover can order a process to do. */
 export type Order =
   | { do: 'start'; role: Role; url: string; settings: GivenSettings; module: string | undefined }
@@ -58,6 +65,7 @@ export type Order =
   | BarrierOrder
   | BusOrder
   | ScheduleOrder
+  | BulkOrder
   | { do: 'arrive'; id: string; parts: number[] }
   | { do: 'abort' | 'read-barrier'; id: string }
 

@@ -1,5 +1,6 @@
 import type { Scenario } from './scenario.ts'
 import { barriers, expiry } from './scenarios/barriers.ts'
+import { bulk } from './scenarios/bulk.ts'
 import { crash, staggeredPoison } from './scenarios/crash.ts'
 import { drain } from './scenarios/drain.ts'
 import { fanOut, join } from './scenarios/fan-out.ts'
@@ -25,6 +26,7 @@ export const scenarios: readonly Scenario[] = [
   join,
   fanOut,
   barriers,
+  bulk,
   remote,
   upkeep,
   refused,

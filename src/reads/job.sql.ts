@@ -119,7 +119,7 @@ export const pauseQueue = statement<{ woken: string | null }>()(
   with changed as (
     insert into holdfast.queue (name, paused_at, paused_by, pause_reason)
     values (${p.name}, case when ${p.isPaused}::boolean then now() end, case when ${p.isPaused}::boolean then ${p.by ?? null}::text end,
-      ${p.reason ?? null}::text)
+      case when ${p.isPaused}::boolean then ${p.reason ?? null}::text end)
     on conflict (name) do update
     set paused_at = excluded.paused_at, paused_by = excluded.paused_by, pause_reason = excluded.pause_reason
     returning name

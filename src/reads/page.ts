@@ -52,21 +52,30 @@ async function lookOn(store: Runner, options: ListOptions, mostLooks: number): P
   return { jobs, next }
 }
 
-/** Scans only where jobs can match: live ones, finished ones, or only those that did not succeed. */
 async function lookFor(store: Runner, options: ListOptions, most: number): Promise<Page> {
   const given = filterOf(options)
-  const filter: PageFilter = { ...given, below: given.before ?? highestId, from: given.from ?? lowestId, most }
+  const { rows, next } = await lookAt(store, {
+    ...given,
+    below: given.before ?? highestId,
+    from: given.from ?? lowestId,
+    most,
+  })
+  return { jobs: rows.map(summaryOf), next }
+}
+
+/** One bounded look for jobs, newest first. It scans only where jobs can match: live ones, finished ones, or only those that did not succeed. */
+export async function lookAt(store: Runner, filter: PageFilter): Promise<{ rows: JobRow[]; next: JobId | null }> {
   const found = await Promise.all(scansOf(filter).map((statement) => store.run(statement, filter)))
-  const rows = found.flat()
-  const reached = rows.map((row) => row.reached).reduce(highestOf, null)
-  const jobs = rows
+  const scanned = found.flat()
+  const reached = scanned.map((row) => row.reached).reduce(highestOf, null)
+  const rows = scanned
     .filter((row): row is typeof row & JobRow => row.id !== null)
     // there may be unscanned rows of another table in between
     .filter((row) => reached === null || row.id >= reached)
     .sort((a, b) => (a.id < b.id ? 1 : -1))
-    .slice(0, given.limit)
-  const last = jobs.length === given.limit ? (jobs.at(-1)?.id ?? null) : reached
-  return { jobs: jobs.map(summaryOf), next: last as JobId | null }
+    .slice(0, filter.limit)
+  const last = rows.length === filter.limit ? (rows.at(-1)?.id ?? null) : reached
+  return { rows, next: last as JobId | null }
 }
 
 function scansOf({ states, tenant }: PageFilter) {

@@ -27,11 +27,11 @@ export interface Queue {
   isCapped: boolean
 }
 
-/** Who pauses a queue and why; `why` and `top` show it. */
+/** Who pauses or resumes a queue and why; `why` and `top` show it. */
 export interface PauseOptions {
-  /** Who pauses it. */
+  /** Who pauses or resumes it. */
   by?: string
-  /** Why it is paused. */
+  /** Why it is paused or resumed. */
   reason?: string
 }
 
@@ -43,9 +43,10 @@ export async function pause(store: Store, name: string, options: PauseOptions): 
 }
 
 /** Resumes a queue. */
-export async function resume(store: Store, name: string, options: { by?: string }): Promise<void> {
+export async function resume(store: Store, name: string, options: PauseOptions): Promise<void> {
   mustBeObject('options of resumeQueue', options)
-  await store.contend(pauseQueue, { name: queueOf(name), isPaused: false, by: textOf('by', options.by) })
+  const [by, reason] = [textOf('by', options.by), textOf('reason', options.reason)]
+  await store.contend(pauseQueue, { name: queueOf(name), isPaused: false, by, reason })
 }
 
 /** How many jobs to count in each queue and state. */

@@ -1,4 +1,5 @@
 import { ownedOrphans } from './barrier-orphans.ts'
+import { bulkOrphans } from './bulk-orphans.ts'
 import { logOrphans } from './log-orphans.ts'
 import { scheduleOrphans } from './schedule-orphans.ts'
 import { webhookOrphans } from './webhook-orphans.ts'
@@ -235,6 +236,7 @@ export const orphans = {
   ...ownedOrphans,
   ...webhookOrphans,
   ...scheduleOrphans,
+  ...bulkOrphans,
   'leader-hangs': {
     comesAbout:
       'The leader freezes, loses its network or dies in the middle of a sweep, or another transaction holds a lock on its row.',

@@ -8,8 +8,11 @@ interface Redo {
   ids: string[]
   tenant: string | null
   isFromStart: boolean
-  /** Who asked for it. */
+  /** Who asked for it, and why. */
   by?: string | null
+  reason?: string | null
+  /** The bulk operation that it is part of. */
+  bulk?: string | null
 }
 
 /** The stage to go back to: the one the job stopped at, or the first with failed items if all stages ran. */
@@ -99,7 +102,8 @@ const reopened = (p: Redo): Sql => sql`
 const announced = (p: Redo): Sql => sql`
     insert into holdfast.event_log (type, state, job_id, kind, tenant, attempt, stage, data)
     select ${eventOf('redo')}, ${target('redo')}, id, kind, tenant, attempt, from_stage,
-      case when ${p.by ?? null}::text is not null then json_build_object('by', ${p.by ?? null}::text) end
+      case when coalesce(${p.by ?? null}::text, ${p.reason ?? null}, ${p.bulk ?? null}) is not null
+        then json_strip_nulls(json_build_object('reason', ${p.reason ?? null}::text, 'by', ${p.by ?? null}::text, 'bulk', ${p.bulk ?? null}::text)) end
     from back`
 
 /**

@@ -162,7 +162,7 @@ export const keyHolders = statement<{ tenant: string; key: string; job_id: strin
  */
 export const cancelJobs = statement<CancelledRow>()(
   'job.cancel',
-  (p: { ids: string[]; tenant: string | null; reason: string | null; by?: string | null }) =>
+  (p: { ids: string[]; tenant: string | null; reason: string | null; by?: string | null; bulk?: string | null }) =>
     cancelling({
       seed: sql`
     select job.id, job.id, null::uuid, held.lease_id, held.slot
@@ -173,6 +173,7 @@ export const cancelJobs = statement<CancelledRow>()(
       barrierIds: [],
       reason: sql`${p.reason}::text`,
       by: sql`${p.by ?? null}::text`,
+      bulk: sql`${p.bulk ?? null}::text`,
     }),
 )
 

@@ -34,6 +34,8 @@ export interface Cancelling {
   reason: Sql
   /** Who, as text or null. */
   by?: Sql
+  /** The bulk operation that it is part of, as text or null. */
+  bulk?: Sql
 }
 
 /**
@@ -44,7 +46,13 @@ export interface Cancelling {
  * settle may hold a lease while it waits for one of these barriers. If the root can't be taken, because it has moved meanwhile, none of its
  * items are either; the caller asks again whether it has ended.
  */
-export function cancelling({ seed, barrierIds, reason, by = raw('null::text') }: Cancelling): Sql {
+export function cancelling({
+  seed,
+  barrierIds,
+  reason,
+  by = raw('null::text'),
+  bulk = raw('null::text'),
+}: Cancelling): Sql {
   return sql`
   with recursive ${family(seed)},
   ${lockBarriers(barrierIds)},
@@ -55,7 +63,7 @@ export function cancelling({ seed, barrierIds, reason, by = raw('null::text') }:
     move: 'cancel',
     state: target('cancel'),
     error: sql`json_build_object('code', 'job_cancelled', 'message', coalesce(${reason}, 'The job was cancelled.'))`,
-    data: sql`case when coalesce(${reason}, ${by}) is not null then json_strip_nulls(json_build_object('reason', ${reason}, 'by', ${by})) end`,
+    data: sql`case when coalesce(${reason}, ${by}, ${bulk}) is not null then json_strip_nulls(json_build_object('reason', ${reason}, 'by', ${by}, 'bulk', ${bulk})) end`,
   })},
   ${report}`
 }

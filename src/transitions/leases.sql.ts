@@ -29,6 +29,9 @@
  *   skips items without one. A redo whose snapshot still shows the barrier queues the item all the same: it runs, its end is counted nowhere,
  *   and it is removed afterwards, because the barrier stays in `prune_items` until it has no items.
  * - retention against retention, by two leaders: one of them locks the row of prune_mark, and the other does nothing.
+ * - a page of a bulk operation against anything: it takes the rows that it changes with locks that skip locked ones, in one transaction with the
+ *   statements above. A redo or a delete locks outcomes first and barriers after them; where a redo of a single job waits for it, the lock
+ *   timeout of the page ends the wait, and the page is repeated in parts.
  * - redo against anything else: nothing else touches the row of a job that has ended.
  *
  * There are no deadlocks. Settles lock leases in the order of their ids, and barriers after them. A cancel and a redo lock barriers first:

@@ -26,7 +26,20 @@ export function formatEnd(c: JobCase): string {
   if (job.state === 'succeeded') return `succeeded ${ago(c, job.finishedAt)}, at attempt ${job.attempt}`
   if (job.state === 'partial' && !job.error)
     return `partial ${ago(c, job.finishedAt)}: some items failed within the threshold`
-  return `${job.state} ${ago(c, job.finishedAt)}${why}`
+  return `${job.state} ${ago(c, job.finishedAt)}${why}${formatBulk(c)}`
+}
+
+/** The bulk operation that cancelled it, if one did. */
+function formatBulk({ job, facts }: JobCase): string {
+  return job.state === 'cancelled' && facts.bulk?.operation === 'cancel' ? ` (bulk operation ${facts.bulk.id})` : ''
+}
+
+/** Whether the process that carried on the bulk operation is gone: one that gives it back sets `nextAt` as well. */
+function hasLostBulk(c: JobCase): boolean {
+  const { bulk } = c.facts
+  return (
+    bulk?.state === 'running' && isPast(c, bulk.leaseUntil) && Date.parse(bulk.leaseUntil) > Date.parse(bulk.nextAt)
+  )
 }
 
 /** A group that has not read all events of this job that it wants; the webhooks come first. */
@@ -202,6 +215,17 @@ export const endedRules: readonly Rule<JobCase>[] = [
       `${formatEnd(c)}; ${plural(c.facts.deliveries?.dead ?? 0, 'webhook')} could not be delivered (${c.facts.deliveries?.lastDead?.error ?? 'no reason was recorded'})`,
     next: () => null,
     repair: 'replay',
+  },
+  {
+    code: 'bulk-abandoned',
+    states: ['cancelled'],
+    meaning: 'A bulk operation cancelled it, and then lost its process before it had reached all its jobs.',
+    orphans: ['bulk-process-died'],
+    when: (c) => c.job.state === 'cancelled' && hasLostBulk(c),
+    sentence: (c) =>
+      `${formatEnd(c)}; the process of that operation was lost: its lease ran out ${ago(c, c.facts.bulk?.leaseUntil)}`,
+    next: (c) => ({ what: 'Another process carries the operation on', byAt: later(c, 2_500) }),
+    repair: null,
   },
   end('succeeded', ['succeeded'], 'All stages are done.', null),
   end('partial', ['partial'], 'It has a usable but incomplete result.', 'redo'),

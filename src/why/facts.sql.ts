@@ -1,5 +1,6 @@
 import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { type Asked, factsOf, lastEvents } from '../transitions/facts.sql.ts'
+import { bulkOf } from './bulk.sql.ts'
 import { continues, isContinuation } from './continuation.sql.ts'
 import { deliveries, groups, oldestWriter } from './deliveries.sql.ts'
 import type { Facts } from './facts.ts'
@@ -61,7 +62,7 @@ function asked(id: Sql): Asked {
     deliveries: deliveries(id),
     oldestWriter,
     oldestSnapshot: sql`case when job.id is not null then ${oldestSnapshot} end`,
-    more: sql`, 'unresponsive', ${unresponsive(id)}, 'scheduled', ${scheduled(id)}`,
+    more: sql`, 'unresponsive', ${unresponsive(id)}, 'scheduled', ${scheduled(id)}, 'bulk', ${bulkOf(id, mostEvents)}`,
   }
 }
 

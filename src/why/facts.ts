@@ -262,6 +262,8 @@ export interface Facts {
   wait?: { signal: string; since: Moment; until: Moment; closedAt: Moment | null; sentAt: Moment | null } | null
   /** The unique key that it was submitted with, and the job that holds it, if the key still leads to it. */
   unique?: { key: string; until: Moment | null } | null
+  /** The bulk operation that changed it last. */
+  bulk?: { id: string; operation: string; state: string; nextAt: Moment; leaseUntil: Moment } | null
   /** How many due jobs of its kind are ahead of it; `mostAhead` stands for that many or more. */
   ahead?: number | null
   barriers: BarrierFacts[]

@@ -611,6 +611,21 @@ export const orphansMade: Record<OrphanName, Made> = {
     says: /^replaced: a later slot of schedule `nightly` took over, and it is not cancelled yet\.$/,
     next: /cancels it/,
   },
+  'bulk-process-died': {
+    async make(on) {
+      const { id } = await on.given.queued({ kind: 'bulky' })
+      const { id: bulk } = await on.hf.bulk.start({ operation: 'cancel', filter: { kind: 'bulky' } })
+      await on.store.run(cancelJobs, { ids: [id], tenant: null, reason: 'wrong input', bulk })
+      await on.query(
+        `update holdfast.bulk set lease_until = now() - interval '3 s', next_at = now() - interval '1 min'`,
+      )
+      on.later(() => on.query('delete from holdfast.bulk'))
+      return id
+    },
+    code: 'bulk-abandoned',
+    says: /^cancelled .*: wrong input \(bulk operation [-0-9a-f]{36}\); the process of that operation was lost: its lease ran out [\d.]+ s ago\.$/,
+    next: /Another process carries the operation on/,
+  },
   'leader-hangs': {
     async make(on) {
       await on.query(`update holdfast.leader set lease_until = now() - interval '3 min'`)

@@ -111,6 +111,7 @@ const recovery = z
   .openapi('Recovery')
 
 const byName = z.strictObject({ name })
+const whoAndWhy = z.strictObject({ by: text(200).optional(), reason: text(1_000).optional() })
 const paused = z.object({ name: z.string(), isPaused: z.boolean() })
 
 /** Operations on queues, sessions and recovery. */
@@ -138,7 +139,7 @@ export const operateOperations = [
     scope: 'operate',
     isForAll: true,
     params: byName,
-    body: z.strictObject({ by: text(200).optional(), reason: text(1_000).optional() }),
+    body: whoAndWhy,
     answers: { 200: { about: 'The queue is paused.', schema: paused } },
     async handle({ hf, caller, params, body }) {
       await hf.pauseQueue(params.name, { ...(body as PauseOptions), ...byCaller(caller, body.by) })
@@ -154,9 +155,10 @@ export const operateOperations = [
     scope: 'operate',
     isForAll: true,
     params: byName,
+    body: whoAndWhy,
     answers: { 200: { about: 'Workers claim its jobs again.', schema: paused } },
-    async handle({ hf, caller, params }) {
-      await hf.resumeQueue(params.name, byCaller(caller))
+    async handle({ hf, caller, params, body }) {
+      await hf.resumeQueue(params.name, { ...(body as PauseOptions), ...byCaller(caller, body.by) })
       return json(200, { name: params.name, isPaused: false })
     },
   }),

@@ -40,6 +40,10 @@ export const leaveOldRows = statement<never>()(
     from ended
     where barrier_id is not null
   ),
+  bulk as (
+    insert into holdfast.bulk (id, operation, filter, change, expected, is_least, sample, state, ended_at)
+    values (gen_random_uuid(), 'cancel', '{}', '{}', 0, false, '{}', 'finished', now() - interval '400 days')
+  ),
   kind as (
     insert into holdfast.kind (tenant, name, queue, priority, crash_budget, stages, seen_at)
     values ('gone', 'gone', 'gone', 2, 3, '[]', now() - interval '400 days')
@@ -84,6 +88,8 @@ export const neglected = statement<{ what: string }>()(
   select 'items of a removed job are left' from holdfast.prune_items
   union all
   select 'an old key is left' from holdfast.job_key where key = 'gone'
+  union all
+  select 'an old bulk operation is left' from holdfast.bulk
   union all
   select 'an old kind is left' from holdfast.kind where name = 'gone'
   union all

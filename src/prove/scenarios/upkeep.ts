@@ -9,7 +9,8 @@ const firstTermMs = 3_000
 /** Old data of every kind, which the leader has to clean up. */
 export const upkeep: Scenario = {
   name: 'upkeep',
-  provokes: 'a neglected event log, and old readers, deliveries, snapshots, kinds, jobs and idempotency keys',
+  provokes:
+    'a neglected event log, and old readers, deliveries, snapshots, kinds, jobs, bulk operations and idempotency keys',
   owns: [
     'event.lay_partitions',
     'event.drop_partitions',
@@ -19,6 +20,7 @@ export const upkeep: Scenario = {
     'owned_end.forget',
     'kind.refresh',
     'kind.forget',
+    'bulk.forget',
     'prune.look',
     'prune.batch',
   ],
