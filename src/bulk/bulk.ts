@@ -211,7 +211,7 @@ async function list(store: Store, options: BulkListOptions): Promise<Bulk[]> {
 async function stop(store: Store, id: string, options: TenantScope & Actor & { reason?: string }): Promise<Bulk> {
   mustBeObject('options of stop', options)
   const scope = { id: bulkIdOf(id), tenant: textOf('tenant', options.tenant) }
-  await store.run(stopBulk, { ...scope, by: textOf('by', options.by), reason: textOf('reason', options.reason) })
+  await store.contend(stopBulk, { ...scope, by: textOf('by', options.by), reason: textOf('reason', options.reason) })
   const bulk = await find(store, id, scope.tenant)
   if (bulk.state === 'stopped') return bulk
   throw new HoldfastError('bulk_ended', `The bulk operation ${id} has finished; there is nothing left to stop.`)

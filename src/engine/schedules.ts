@@ -12,8 +12,8 @@ import { logError } from './log-error.ts'
 import type { EngineParts } from './parts.ts'
 
 /** Makes the schedules of an engine. */
-export function makeEngineSchedules({ store, config, jobs }: EngineParts): Schedules {
-  return makeSchedules({ store, config, findKind })
+export function makeEngineSchedules({ store, config, flow, jobs }: EngineParts): Schedules {
+  return makeSchedules({ store, config, flow, findKind })
 
   /** A kind of this process, with its schema; or else as workers registered it. */
   async function findKind(name: string, tenant: string): Promise<AnyJob> {
@@ -27,17 +27,17 @@ export function makeEngineSchedules({ store, config, jobs }: EngineParts): Sched
 
 /** Makes the ticker of an engine. Only a process that works declares the schedules of its kinds. */
 export function makeEngineTicker(parts: EngineParts, isLeader: () => boolean, declares: boolean): Ticker {
-  const { store, config, jobs, log } = parts
+  const { store, config, jobs, listeners, log } = parts
   const canceller = makeCanceller(store, config.statementTimeoutMs)
   return new Ticker({
     store,
     missedAfterMs: config.scheduleMissedAfterMs,
     isLeader,
-    ...(declares && { declare: () => declareSchedules(store, config, jobs) }),
+    ...(declares && { declare: () => declareSchedules(parts, jobs) }),
     async cancel({ jobId, tenant, schedule }) {
       const reason = `A later slot of the schedule ${schedule} replaced it.`
       const act = { reason, tenant, by: `schedule ${schedule}` }
-      await cancelJob({ store, canceller, onEnded: () => {} }, jobId, act).catch((error) => {
+      await cancelJob({ store, canceller, listeners, onEnded: () => {} }, jobId, act).catch((error) => {
         if (!isOver(error)) throw error
       })
     },

@@ -41,7 +41,7 @@ export async function signalJob(
     )
   const [tenant, by] = [textOf('tenant', options.tenant), textOf('by', options.by)]
   const json = encodePayload(await flow.signal({ id: jobId, name, payload }), config.maxOutputBytes)
-  const [row] = await store.run(sendSignal, { id: jobId, tenant, name, payload: json, by })
+  const [row] = await store.contend(sendSignal, { id: jobId, tenant, name, payload: json, by })
   const answer = row?.answer as SignalAnswer
   metrics.add('holdfast_signals_total', { outcome: answer })
   if (answer === 'none') throw await noJob(store, jobId, tenant)

@@ -48,7 +48,7 @@ export async function backfill(
       'option_invalid',
       `The schedule ${row.name} has no slot from ${new Date(fromMs).toISOString()} to ${new Date(toMs).toISOString()}.`,
     )
-  const submitted = await store.run(backfillSchedule, { tenant: row.tenant, name: row.name, slots, by })
+  const submitted = await store.contend(backfillSchedule, { tenant: row.tenant, name: row.name, slots, by })
   return { submitted: submitted.length, existing: slots.length - submitted.length }
 }
 

@@ -5,16 +5,21 @@
 import type { Config } from '../config/config.ts'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
+import type { Flow } from '../job/middleware.ts'
 import type { ScheduleDeclaration } from '../job/schedule.ts'
 import type { Store } from '../postgres/store.ts'
 import { prepare } from '../submit/prepare.ts'
+import { prepareThrough } from '../submit/prepare-through.ts'
 import { checksumOf, checkTiming, type Definition, kindParts, scheduleName, scheduleTenant } from './definition.ts'
 import { databaseTime, setSchedule, undeclareSchedules } from './schedule.sql.ts'
 import { slotsOf } from './slots.ts'
 
+/** A schedule that a kind declares, with its input as the code has it. A middleware may store it in another form. */
+type Declared = Definition & { job: AnyJob }
+
 /** Checks the schedules that kinds declare. Throws kind_invalid. */
-export async function declaredBy(config: Config, jobs: readonly AnyJob[]): Promise<Definition[]> {
-  const all: Definition[] = []
+export async function declaredBy(config: Config, jobs: readonly AnyJob[]): Promise<Declared[]> {
+  const all: Declared[] = []
   for (const job of jobs)
     for (const declaration of declarationsOf(job)) {
       const definition = await definitionOf(config, job, declaration)
@@ -23,7 +28,7 @@ export async function declaredBy(config: Config, jobs: readonly AnyJob[]): Promi
           job,
           `declares a second schedule named ${JSON.stringify(definition.name)}; give each its own name.`,
         )
-      all.push(definition)
+      all.push({ ...definition, job })
     }
   return all
 }
@@ -56,18 +61,24 @@ function refusal({ kind }: AnyJob, problem: string, cause?: unknown): HoldfastEr
 const mostDeclared = 2_147_483_647
 
 /** Writes the schedules that kinds declare, and removes those that they no longer declare, unless they were changed at run time. */
-export async function declareSchedules(store: Store, config: Config, jobs: readonly AnyJob[]): Promise<void> {
+export async function declareSchedules(
+  { store, config, flow }: { store: Store; config: Config; flow: Flow },
+  jobs: readonly AnyJob[],
+): Promise<void> {
   const declared = await declaredBy(config, jobs)
   if (declared.length > 0) {
     const [{ now } = { now: new Date() }] = await store.run(databaseTime, {})
-    for (const definition of declared) {
+    for (const { job, ...definition } of declared) {
+      const { tenant } = definition
+      const through = { job, input: JSON.parse(definition.input), options: { tenant } }
+      const { input } = flow.isEmpty ? definition : await prepareThrough({ config, flow }, through)
       // it may have ended long ago, and must not keep a worker from starting
       const nextMs = slotsOf(definition).next(now.getTime())
       const nextAt = nextMs === null ? null : new Date(nextMs)
       const most = mostDeclared
-      const params = { ...definition, nextAt, revision: null, declared: checksumOf(definition), by: 'deploy', most }
-      await store.run(setSchedule, params)
+      const params = { ...definition, input: String(input), nextAt, revision: null, declared: checksumOf(definition), by: 'deploy', most }
+      await store.contend(setSchedule, params)
     }
   }
-  await store.run(undeclareSchedules, { kinds: jobs.map(({ kind }) => kind), kept: declared })
+  await store.contend(undeclareSchedules, { kinds: jobs.map(({ kind }) => kind), kept: declared })
 }

@@ -4,11 +4,12 @@ import { refuseUnknown } from '../errors/options.ts'
 import { type AnyJob, isJob } from '../job/define.ts'
 import { freshJobId, type JobId } from '../job/id.ts'
 import { ofTiming } from '../job/known-options.ts'
+import type { Flow } from '../job/middleware.ts'
 import type { ScheduleTiming } from '../job/schedule.ts'
 import type { Actor, TenantScope } from '../job/scope.ts'
 import { limitOf, mustBeObject, textOf, wholeOf } from '../job/validate-argument.ts'
 import type { Store } from '../postgres/store.ts'
-import { prepare } from '../submit/prepare.ts'
+import { prepareThrough } from '../submit/prepare-through.ts'
 import { type Backfilled, type BackfillRange, backfill } from './backfill.ts'
 import {
   checkTiming,
@@ -73,6 +74,7 @@ export interface Schedules {
 export interface SchedulesOptions {
   store: Store
   config: Config
+  flow: Flow
   /** The kind with this name, for a tenant; throws unknown_kind. */
   findKind: (name: string, tenant: string) => Promise<AnyJob>
 }
@@ -86,20 +88,20 @@ export function makeSchedules(options: SchedulesOptions): Schedules {
     list: (given = {}) => list(store, given),
     async remove(name, act = {}) {
       const which = whichOf(name, act)
-      const [removed] = await store.run(removeSchedule, { ...which, by: textOf('by', act.by) })
+      const [removed] = await store.contend(removeSchedule, { ...which, by: textOf('by', act.by) })
       if (!removed) throw notFound(which)
     },
     async pause(name, act = {}) {
       const which = whichOf(name, act)
       const words = { by: textOf('by', act.by), reason: textOf('reason', act.reason) }
-      const [row] = await store.run(pauseSchedule, { ...which, ...words })
+      const [row] = await store.contend(pauseSchedule, { ...which, ...words })
       if (!row) throw notFound(which)
       return scheduleOf(row)
     },
     resume: (name, act = {}) => resume(store, whichOf(name, act), textOf('by', act.by)),
     async trigger(name, act = {}) {
       const which = whichOf(name, act)
-      const [row] = await store.run(triggerSchedule, { ...which, jobId: freshJobId(), by: textOf('by', act.by) })
+      const [row] = await store.contend(triggerSchedule, { ...which, jobId: freshJobId(), by: textOf('by', act.by) })
       if (!row) throw notFound(which)
       return { job: row.job_id as JobId }
     },
@@ -135,7 +137,7 @@ async function mustFind(store: Store, which: Which): Promise<ScheduleRow> {
 const mostTries = 10
 
 async function set(
-  { store, config, findKind }: SchedulesOptions,
+  { store, config, flow, findKind }: SchedulesOptions,
   given: string,
   schedule: NewSchedule,
   { by }: Actor,
@@ -145,7 +147,7 @@ async function set(
   const tenant = scheduleTenant(schedule.tenant)
   const timing = checkTiming(schedule as GivenTiming)
   const job = await kindOf(schedule.kind, tenant, findKind)
-  const { input } = await prepare(config, job, schedule.input, { tenant })
+  const { input } = await prepareThrough({ config, flow }, { job, input: schedule.input, options: { tenant } })
   const kind = kindParts(job, config.crashBudget)
   const definition: Definition = { ...timing, ...kind, name, tenant, input: String(input) }
   const most = config.schedulesPerTenant
@@ -156,7 +158,7 @@ async function set(
     const now = before?.now ?? (await timeOf(store))
     const nextAt = firstSlot(definition, now.getTime())
     const params = { ...definition, nextAt, revision: before?.revision ?? null, declared: null, most }
-    const [row] = await store.run(setSchedule, { ...params, by: textOf('by', by) })
+    const [row] = await store.contend(setSchedule, { ...params, by: textOf('by', by) })
     if (row) return scheduleOf(row)
     if (!before && tries > 1) throw tooMany(tenant, most)
   }
@@ -199,7 +201,7 @@ async function resume(store: Store, which: Which, by: string | null): Promise<Sc
   for (let tries = 1; tries <= mostTries; tries++) {
     const row = await mustFind(store, which)
     if (row.paused_at === null) return scheduleOf(row)
-    const [resumed] = await store.run(resumeSchedule, { ...which, by, revision: row.revision, ...afterPause(row) })
+    const [resumed] = await store.contend(resumeSchedule, { ...which, by, revision: row.revision, ...afterPause(row) })
     if (resumed) return scheduleOf(resumed)
   }
   throw new HoldfastError('schedule_conflict', `The schedule ${which.name} is being changed by others; try again.`)
