@@ -204,6 +204,164 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/jobs/{id}/signals/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a signal to a job
+         * @description The payload is the output of the stage that waits for the signal. Safe to send again: the first one counts.
+         *
+         *     Requires the scope `submit`.
+         */
+        post: operations["signalJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/bulk/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview a bulk operation
+         * @description Counts the jobs that the operation would change, and returns some of them. Changes nothing. If `next` is not null, pass it as `cursor` to count further.
+         *
+         *     Requires the scope `read`.
+         */
+        post: operations["previewBulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List bulk operations
+         * @description Newest first.
+         *
+         *     Requires the scope `read`.
+         */
+        get: operations["listBulk"];
+        put?: never;
+        /**
+         * Start a bulk operation
+         * @description Changes the jobs that match at this moment, in the background. Jobs that are submitted or end later are left alone. Repeating the request with the same `id` starts nothing new.
+         *
+         *     Requires the scope `operate`.
+         */
+        post: operations["startBulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/bulk/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a bulk operation
+         * @description Requires the scope `read`.
+         */
+        get: operations["getBulk"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/bulk/{id}/skipped": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List skipped jobs
+         * @description Jobs that matched and were left as they were, with the reason. Lists the first 10,000, newest first.
+         *
+         *     Requires the scope `read`.
+         */
+        get: operations["listBulkSkipped"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/bulk/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop a bulk operation
+         * @description What it has changed stays changed.
+         *
+         *     Requires the scope `operate`.
+         */
+        post: operations["stopBulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/failures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List failures by kind and error
+         * @description The most frequent first, each with its latest example. Scans the newest 100,000 jobs, for up to two seconds.
+         *
+         *     Requires the scope `read`.
+         */
+        get: operations["listFailures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{id}/why": {
         parameters: {
             query?: never;
@@ -1160,6 +1318,7 @@ export interface components {
             stages: {
                 name: string;
                 optional: boolean;
+                signal?: string;
             }[];
             /** @description Outputs of completed stages, by stage name. */
             outputs: {
@@ -1189,6 +1348,11 @@ export interface components {
             kind: string;
             tenant: string;
             url: string;
+            /**
+             * @description What became of a unique job. `kept` and `rescheduled`: `id` is the job that holds the key.
+             * @enum {string}
+             */
+            outcome?: "submitted" | "kept" | "replaced" | "rescheduled";
         };
         Problem: {
             /**
@@ -1203,7 +1367,7 @@ export interface components {
              * @description Stable error code; see the list of error codes.
              * @enum {string}
              */
-            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "id_invalid" | "job_not_found" | "job_gone" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "too_many_endpoints" | "webhooks_busy" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "schedule_invalid" | "schedule_not_found" | "schedule_conflict" | "too_many_schedules" | "session_not_found" | "session_ended" | "kinds_exhausted" | "sessions_exhausted" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_unreleased" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "key_exceeds_maker" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "pipeline_too_long" | "connections_exhausted" | "internal" | "not_running";
+            code: "input_invalid" | "input_too_large" | "not_storable" | "output_invalid" | "output_too_large" | "option_invalid" | "key_conflict" | "unknown_kind" | "kind_invalid" | "middleware_invalid" | "id_invalid" | "job_not_found" | "job_gone" | "move_illegal" | "job_failed" | "job_cancelled" | "result_timeout" | "timeout" | "handler_failed" | "permanent" | "crashed" | "quarantined" | "item_invalid" | "items_failed" | "barrier_expired" | "signal_timeout" | "signal_unknown" | "signal_refused" | "barrier_conflict" | "part_unknown" | "owner_unknown" | "owner_failed" | "tenant_missing" | "bulk_not_found" | "bulk_ended" | "bulk_matches_nothing" | "bulk_conflict" | "bulk_limit" | "event_type_unknown" | "group_invalid" | "group_not_found" | "webhook_url_invalid" | "webhook_url_refused" | "webhook_secret_invalid" | "webhook_header_invalid" | "endpoint_not_found" | "too_many_endpoints" | "webhooks_busy" | "delivery_not_found" | "delivery_pending" | "secret_key_wrong" | "schedule_invalid" | "schedule_not_found" | "schedule_conflict" | "too_many_schedules" | "session_not_found" | "session_ended" | "kinds_exhausted" | "sessions_exhausted" | "handlers_unresponsive" | "worker_failed" | "config_invalid" | "database_unreachable" | "database_refused" | "database_forbidden" | "database_read_only" | "database_timeout" | "database_overloaded" | "database_full" | "database_failed" | "database_unsupported" | "schema_missing" | "schema_older" | "schema_newer" | "schema_unreleased" | "schema_changed" | "embedded_unavailable" | "embedded_start_failed" | "data_folder_in_use" | "data_folder_version" | "data_folder_unusable" | "prove_refused" | "bench_refused" | "module_invalid" | "request_invalid" | "body_malformed" | "body_too_large" | "content_type_unsupported" | "route_not_found" | "method_not_allowed" | "key_missing" | "key_refused" | "key_not_found" | "key_exceeds_maker" | "scope_missing" | "tenant_forbidden" | "host_refused" | "rate_limited" | "waits_exhausted" | "header_invalid" | "headers_too_large" | "request_slow" | "pipeline_too_long" | "connections_exhausted" | "internal" | "not_running";
             /** @description What happened, and what to do. */
             detail: string;
             /** @description The X-Request-Id of this request, to find it in the logs. */
@@ -1219,6 +1383,22 @@ export interface components {
             input?: unknown;
             /** @description Idempotency key: the same key and input always return the same job. */
             key?: string;
+            /** @description Makes the job unique among the jobs of its kind and tenant. */
+            unique?: {
+                key: string;
+                /**
+                 * @description How long the job holds the key: until it is claimed, or until it has ended (default).
+                 * @enum {string}
+                 */
+                while?: "queued" | "live";
+                /** @description Holds the key for at least this long after the submit. */
+                windowMs?: number;
+            };
+            /**
+             * @description What to do if another job holds the unique key. `keep` (default): submit nothing. `replace`: cancel it if it is queued, and submit this one. `reschedule`: only change when it runs, if it is queued.
+             * @enum {string}
+             */
+            onConflict?: "keep" | "replace" | "reschedule";
             /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
             tenant?: string;
             /**
@@ -1381,6 +1561,170 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             since: string;
+        };
+        Signalled: {
+            /** @description False if a signal of this name was sent before. The first one counts. */
+            isNew: boolean;
+            /** @description Whether the job waited for it. Otherwise it is kept until the job reaches the stage. */
+            isAwaited: boolean;
+        };
+        BulkPreview: {
+            count: number;
+            /** @description Whether there may be more than `count`. */
+            isAtLeast: boolean;
+            /** @description The newest of them, up to 10. */
+            sample: components["schemas"]["JobSummary"][];
+            /** @description The `cursor` of the next page; null on the last page. */
+            next: string | null;
+        };
+        BulkFilter: {
+            kind?: string;
+            queue?: string;
+            /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
+            tenant?: string;
+            state?: components["schemas"]["State"] | components["schemas"]["State"][];
+            /** @description Error code. */
+            error?: string;
+            /** @description Text in the error message. */
+            errorText?: string;
+            /** @description Text in the input, as JSON. */
+            text?: string;
+            /**
+             * Format: date-time
+             * @description Submitted at or after this time.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            since?: string;
+            /**
+             * Format: date-time
+             * @description Submitted before this time.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            until?: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            endedSince?: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            endedUntil?: string;
+            /** @description Change fan-out items one by one. */
+            items?: boolean;
+            /** @description Required if there is no other condition. */
+            all?: boolean;
+        };
+        BulkOperation: {
+            /**
+             * Format: uuid
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            /** @enum {string} */
+            operation: "cancel" | "redo" | "delete" | "priority" | "reschedule";
+            tenant: string | null;
+            filter: {
+                kind?: string;
+                queue?: string;
+                tenant?: string;
+                states: components["schemas"]["State"][];
+                error?: string;
+                errorText?: string;
+                text?: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                since?: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                until?: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                endedSince?: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                endedUntil?: string;
+                items: boolean;
+            };
+            change: {
+                /** @enum {string} */
+                from?: "failed" | "start";
+                priority?: number;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                runAt?: string;
+            };
+            /** @enum {string} */
+            state: "running" | "finished" | "stopped";
+            /** @description Jobs that matched when it was asked for, up to 100,000. */
+            expected: number;
+            /** @description Whether there may have been more than `expected`. */
+            isAtLeast: boolean;
+            done: number;
+            skipped: number;
+            sample: string[];
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            askedAt: string;
+            askedBy: string | null;
+            reason: string | null;
+            rate: number | null;
+            /** @description Whether a process is carrying it on at this moment. */
+            isHeld: boolean;
+            /** @description That process; null for a tenant key. */
+            holder: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            movedAt: string;
+            /** @description Why its last page failed; it is tried again. */
+            error: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            endedAt: string | null;
+            stoppedBy: string | null;
+            stopReason: string | null;
+        };
+        Failures: {
+            groups: {
+                kind: string;
+                code: string;
+                /** @description The start of the error message, with `#` for numbers and ids. */
+                message: string;
+                count: number;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                firstAt: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                latestAt: string;
+                latest: {
+                    id: string;
+                    message: string;
+                };
+            }[];
+            count: number;
+            isAtLeast: boolean;
         };
         Why: {
             /**
@@ -1820,6 +2164,7 @@ export interface components {
             stages: {
                 name: string;
                 optional: boolean;
+                signal?: string;
             }[];
             /** @description How long jobs are kept after they end, in milliseconds, by state. Null if the settings apply. */
             keep: {
@@ -1871,6 +2216,11 @@ export interface components {
                         baseMs?: number;
                         factor?: number;
                         maxMs?: number;
+                    };
+                    /** @description Makes the stage wait for a signal. The server does that; no worker is given the stage. */
+                    wait?: {
+                        signal: string;
+                        timeoutMs: number;
                     };
                 }[];
             }[];
@@ -1992,6 +2342,17 @@ export interface components {
             attempt: number;
             /** @enum {string} */
             outcome: "released";
+        } | {
+            /**
+             * Format: uuid
+             * @example 01890a5d-ac96-774b-bcce-b302099a8057
+             */
+            id: string;
+            attempt: number;
+            /** @enum {string} */
+            outcome: "snoozed";
+            /** @description When to run the stage again. */
+            delayMs: number;
         };
         Group: {
             name: string;
@@ -2430,6 +2791,267 @@ export interface operations {
                         /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
+                };
+            };
+        };
+    };
+    signalJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Any JSON value. */
+                    payload?: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description What became of the signal. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Signalled"];
+                };
+            };
+        };
+    };
+    previewBulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    operation: "cancel" | "redo" | "delete" | "priority" | "reschedule";
+                    filter: components["schemas"]["BulkFilter"];
+                    /** @description The `next` value of the previous page. */
+                    cursor?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description How many jobs match, and some of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkPreview"];
+                };
+            };
+        };
+    };
+    listBulk: {
+        parameters: {
+            query?: {
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
+                tenant?: string;
+                state?: "running" | "finished" | "stopped";
+                limit?: number;
+                /** @description The `next` value of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of operations. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        operations: components["schemas"]["BulkOperation"][];
+                        /** @description The `cursor` of the next page; null on the last page. */
+                        next: string | null;
+                    };
+                };
+            };
+        };
+    };
+    startBulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                     */
+                    id?: string;
+                    /** @enum {string} */
+                    operation: "cancel" | "redo" | "delete" | "priority" | "reschedule";
+                    filter: components["schemas"]["BulkFilter"];
+                    /**
+                     * @description For `redo`.
+                     * @enum {string}
+                     */
+                    from?: "failed" | "start";
+                    /** @description For `priority`: 1 (first) to 4. */
+                    priority?: number;
+                    /**
+                     * Format: date-time
+                     * @description For `reschedule`.
+                     * @example 2026-01-31T12:00:00.000Z
+                     */
+                    runAt?: string;
+                    /** @description For `reschedule`. */
+                    delayMs?: number;
+                    /** @description Jobs per second, at most. */
+                    rate?: number;
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The operation is under way. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOperation"];
+                };
+            };
+        };
+    };
+    getBulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The operation and its progress. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOperation"];
+                };
+            };
+        };
+    };
+    listBulkSkipped: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description The `next` value of the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of skipped jobs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        skipped: {
+                            job: string;
+                            /** @enum {string} */
+                            reason: "locked" | "changed" | "gone" | "unread" | "undelivered" | "items" | "stray" | "refused";
+                            error: string | null;
+                            /**
+                             * Format: date-time
+                             * @example 2026-01-31T12:00:00.000Z
+                             */
+                            at: string;
+                        }[];
+                        /** @description The `cursor` of the next page; null on the last page. */
+                        next: string | null;
+                    };
+                };
+            };
+        };
+    };
+    stopBulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The operation is stopped. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOperation"];
+                };
+            };
+        };
+    };
+    listFailures: {
+        parameters: {
+            query?: {
+                /** @description Only for keys for all tenants. A tenant key always uses its own tenant. */
+                tenant?: string;
+                kind?: string;
+                /** @description Only jobs that failed at or after this time. */
+                since?: string;
+                /** @description Include fan-out items. */
+                items?: boolean;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Failed jobs by kind and error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failures"];
                 };
             };
         };
@@ -2985,7 +3607,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": {
+                    by?: string;
+                    reason?: string;
+                };
+            };
+        };
         responses: {
             /** @description Workers claim its jobs again. */
             200: {
