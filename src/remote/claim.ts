@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { Wait } from '../job/wait.ts'
 import { isLocked } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
+import { ApartLanes } from '../worker/apart-lanes.ts'
 import { fenceOfHeld } from '../worker/claim.sql.ts'
 import { type Lane, lanesOf, rotated } from '../worker/lanes.ts'
 import { wantWake } from '../worker/session.sql.ts'
@@ -13,6 +14,7 @@ import {
   claimForRemote,
   claimSuspectForRemote,
   holdSession,
+  type RemoteClaim,
   type RemoteClaimedRow,
   type RemoteRow,
 } from './remote.sql.ts'
@@ -77,6 +79,8 @@ export class RemoteClaimer {
   readonly #parts: RemoteClaimParts
   /** When this process last looked for suspects for a session. Looking takes a transaction, and suspects are rare. */
   readonly #suspectsAtMs = new Map<number, number>()
+  /** Lanes in which claims fail, of suspects and of all others. */
+  readonly #apart = { suspects: new ApartLanes(), others: new ApartLanes() }
   #polls = 0
 
   constructor(parts: RemoteClaimParts) {
@@ -136,19 +140,22 @@ export class RemoteClaimer {
       mostBytes: this.#parts.config.claimMaxBytes,
       deadlinesMs: remote.deadlinesMs,
     }
-    const suspects = this.#isTimeForSuspects(sessionId, isWoken) ? await this.#pollSuspect({ ...params, most: 1 }) : []
+    const suspects = this.#isTimeForSuspects(sessionId, isWoken) ? await this.#claimSuspect({ ...params, most: 1 }) : []
     const rows = suspects.length > 0 ? suspects : await this.#claimOthers({ ...params, most })
     return this.#withoutWaits(session, rows)
   }
 
-  /** One job that can't be claimed must not keep all others from being claimed. */
-  async #claimOthers(params: Parameters<typeof claimForRemote.build>[0]): Promise<RemoteClaimedRow[]> {
-    const { store } = this.#parts
+  /** Jobs that can't be claimed must not keep all others from being claimed. */
+  async #claimOthers(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
+    const apart = this.#apart.others
+    const claim = (lanes: Lane[]) => this.#parts.store.run(claimForRemote, { ...params, lanes })
+    const rows = await this.#claimApart(apart, params, claim)
+    if (rows.length > 0) return rows
     try {
-      return await store.run(claimForRemote, params)
+      return await claim(apart.together(params.lanes))
     } catch (error) {
-      if (!mayBeUnclaimable(error) || (await postponeUnclaimable(this.#parts, params)) === 0) throw error
-      return store.run(claimForRemote, params)
+      if (!(await this.#isExplained(apart, error, { ...params, lanes: apart.together(params.lanes) }))) throw error
+      return claim(apart.together(params.lanes))
     }
   }
 
@@ -163,6 +170,56 @@ export class RemoteClaimer {
     return rows.filter((row) => !waits.includes(row))
   }
 
+  async #claimSuspect(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
+    const apart = this.#apart.suspects
+    const claim = (lanes: Lane[]) => this.#pollSuspect({ ...params, lanes })
+    const rows = await this.#claimApart(apart, params, claim)
+    if (rows.length > 0) return rows
+    const lanes = apart.together(params.lanes)
+    try {
+      return await claim(lanes)
+    } catch (error) {
+      if (!(await this.#isExplained(apart, error, { ...params, lanes }))) throw error
+      // the next look for suspects is soon enough
+      return []
+    }
+  }
+
+  /** Claims a lane in which claims have failed, if it is time. If this one fails as well, the other lanes must not wait. */
+  async #claimApart(
+    apart: ApartLanes,
+    params: RemoteClaim,
+    claim: (lanes: Lane[]) => Promise<RemoteClaimedRow[]>,
+  ): Promise<RemoteClaimedRow[]> {
+    const startedMs = performance.now()
+    const lane = apart.next(params.lanes, startedMs)
+    if (!lane) return []
+    // other requests must not try it at the same time
+    apart.add([lane], { nowMs: startedMs, tookMs: 0 })
+    try {
+      const rows = await claim([lane])
+      apart.remove(lane)
+      return rows
+    } catch (error) {
+      if (!mayBeUnclaimable(error)) throw error
+      this.#parts.onError(error)
+      await postponeUnclaimable(this.#parts, { ...params, lanes: [lane] })
+      const nowMs = performance.now()
+      apart.add([lane], { nowMs, tookMs: nowMs - startedMs })
+      return []
+    }
+  }
+
+  /** Whether jobs were found that can't be claimed. They are postponed, and lanes with more of them are claimed apart from now on. */
+  async #isExplained(apart: ApartLanes, error: unknown, params: RemoteClaim): Promise<boolean> {
+    if (!mayBeUnclaimable(error)) return false
+    const startedMs = performance.now()
+    const { postponed, lanes } = await postponeUnclaimable(this.#parts, params)
+    const nowMs = performance.now()
+    apart.add(lanes, { nowMs, tookMs: nowMs - startedMs })
+    return postponed + lanes.length > 0
+  }
+
   #isTimeForSuspects(sessionId: number, isWoken: boolean): boolean {
     const nowMs = performance.now()
     const everyMs = isWoken ? suspectAfterWakeMs : suspectEveryMs
@@ -173,7 +230,7 @@ export class RemoteClaimer {
   }
 
   /** Claims a suspect. It locks the session, so that other claims for it wait for the commit and then see it. */
-  async #pollSuspect(params: Parameters<typeof claimSuspectForRemote.build>[0]): Promise<RemoteClaimedRow[]> {
+  async #pollSuspect(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
     const { store, config } = this.#parts
     // while it locks the session, its jobs can't be revived; with a lock limit, the server ends it soon if this process freezes
     const bounds = { lockMs: holdSessionMs }

@@ -104,7 +104,7 @@ export interface RemoteClaimedRow extends HeldRow {
   trace: string | null
 }
 
-interface RemoteClaim extends Claim {
+export interface RemoteClaim extends Claim {
   tenant: string | null
 }
 

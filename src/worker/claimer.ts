@@ -2,11 +2,12 @@ import type { Config } from '../config/config.ts'
 import type { AnyJob } from '../job/define.ts'
 import { type Store, tellingRunner } from '../postgres/store.ts'
 import { type Loop, loop, type Service } from '../service/service.ts'
+import { ApartLanes } from './apart-lanes.ts'
 import { heldFenceOf } from './attempt.ts'
 import type { AttemptPool } from './attempt-pool.ts'
 import { type Claim, claimJobs, claimSuspects, nextDue } from './claim.sql.ts'
 import { rowsOf, sizeOf } from './claim-batch.ts'
-import { Floors } from './floors.ts'
+import { Floors, type Look } from './floors.ts'
 import type { Taker } from './handover.ts'
 import { deadlinesOf, type Lane, rotated } from './lanes.ts'
 import type { PrefetchSize } from './prefetch-size.ts'
@@ -39,6 +40,12 @@ const wakeWriteMs = 1_000
  */
 const mostAtOnce = 1_000
 
+/** What a claim took. `isFilled`: there may be more. */
+interface Claimed {
+  count: number
+  isFilled: boolean
+}
+
 /** Looks for due jobs and fills the attempt pool with them. */
 export class Claimer implements Service {
   readonly #options: ClaimerOptions
@@ -46,6 +53,8 @@ export class Claimer implements Service {
   readonly #store: Store
   readonly #deadlinesMs: string
   readonly #floors = new Floors()
+  /** Lanes in which claims fail, of suspects and of all others. */
+  readonly #apart = { suspects: new ApartLanes(), others: new ApartLanes() }
   readonly #suspects: Suspects
   readonly #unheld: UnheldAttempts
   #suspectClaims = 0
@@ -60,7 +69,13 @@ export class Claimer implements Service {
     this.#loop = loop({ turn: () => this.#turn(), onError })
     this.#store = tellingRunner(options.store, () => this.#loop.beat())
     this.#deadlinesMs = deadlinesOf(options.jobs, config)
-    this.#suspects = new Suspects({ ...options, store: this.#store, claimOne: () => this.#claimSuspect() })
+    this.#suspects = new Suspects({
+      ...options,
+      store: this.#store,
+      // it would be in vain to drain for suspects that can't be claimed
+      lanes: () => this.#apart.suspects.together(options.lanes),
+      claimOne: () => this.#claimSuspect(),
+    })
     this.#unheld = new UnheldAttempts({
       store: this.#store,
       session,
@@ -107,18 +122,41 @@ export class Claimer implements Service {
     if (await this.#suspects.look(2 * suspectEveryMs)) return this.#stayReserved()
     const most = Math.min(attemptPool.room(), mostAtOnce)
     if (most <= 0) return config.pollMs
-    const { count, isFilled } = await this.#claim(claimJobs, most)
+    const apart = await this.#claimApart(claimJobs, most)
+    const { count, isFilled } = apart ?? (await this.#claim(claimJobs, most))
     if (count > 0) this.#suspects.othersTaken()
     if (await this.#suspects.look(suspectEveryMs)) return this.#stayReserved()
     return isFilled ? this.#goOn() : this.#rest(count)
   }
 
   async #claimSuspect(): Promise<number> {
-    return (await this.#claim(claimSuspects, 1)).count
+    const { count } = (await this.#claimApart(claimSuspects, 1)) ?? (await this.#claim(claimSuspects, 1))
+    return count
   }
 
-  async #claim(statement: typeof claimJobs, most: number): Promise<{ count: number; isFilled: boolean }> {
-    const { session, attemptPool, taker, lanes } = this.#options
+  /** Claims a lane in which claims have failed, if it is time. Null if it took nothing: whatever the reason, the other lanes must not wait. */
+  async #claimApart(statement: typeof claimJobs, most: number): Promise<Claimed | null> {
+    const { lanes, onError } = this.#options
+    const apart = this.#apartOf(statement)
+    const startedMs = performance.now()
+    const lane = apart.next(lanes, startedMs)
+    if (!lane) return null
+    try {
+      const { count } = await this.#claim(statement, most, lane)
+      apart.remove(lane)
+      // the next claim covers all lanes, and must not wait
+      return count > 0 ? { count, isFilled: true } : null
+    } catch (error) {
+      if (!mayBeUnclaimable(error)) throw error
+      onError(error)
+      const nowMs = performance.now()
+      apart.add([lane], { nowMs, tookMs: nowMs - startedMs })
+      return null
+    }
+  }
+
+  async #claim(statement: typeof claimJobs, most: number, alone?: Lane): Promise<Claimed> {
+    const { session, attemptPool, taker } = this.#options
     const ticket = taker.beginClaim()
     if (ticket === null) return { count: 0, isFilled: false }
     this.#unheld.claimBegan()
@@ -126,12 +164,11 @@ export class Claimer implements Service {
     this.#announceClaim(ticket, sessionId)
     let isOurs = true
     const startedMs = performance.now()
-    // suspects are few and have their own index, so they need no floors
-    const look = statement === claimJobs ? this.#floors.look(lanes, startedMs) : null
+    const look = this.#lookOf(statement, startedMs, alone)
     const params = {
       sessionId,
-      lanes: look?.lanes ?? rotated(lanes, this.#suspectClaims++),
-      floors: look?.floors ?? [],
+      lanes: look.lanes,
+      floors: look.floors,
       most,
       mostBytes: attemptPool.roomBytes(),
       deadlinesMs: this.#deadlinesMs,
@@ -139,21 +176,39 @@ export class Claimer implements Service {
     const claimed = this.#store.run(statement, params).finally(() => {
       isOurs = taker.endClaim()
     })
-    const batches = await claimed.catch((error) => this.#claimFailed(error, params))
+    const batches = await claimed.catch((error) => this.#claimFailed(error, statement, params))
     const rows = rowsOf(batches, sessionId)
     const nowMs = performance.now()
     // a claim that took many bytes may have left the next job because of its size
     const isFilled = rows.length === most || rows.reduce((sum, row) => sum + sizeOf(row), 0) >= params.mostBytes / 2
-    if (look) this.#floors.raise(batches, { isFull: look.isFull, isFilled, ms: nowMs - startedMs, nowMs })
+    if (statement === claimJobs && !alone)
+      this.#floors.raise(batches, { isFull: look.isFull, isFilled, ms: nowMs - startedMs, nowMs })
     if (isOurs) attemptPool.take(rows, { isAlone: statement === claimSuspects })
     else await this.#unheld.release(rows.map(heldFenceOf))
     this.#unheld.claimEnded()
     return { count: rows.length, isFilled }
   }
 
-  /** One job that can't be claimed must not keep all others from being claimed. */
-  async #claimFailed(error: unknown, params: Claim): Promise<never> {
-    if (mayBeUnclaimable(error)) await postponeUnclaimable({ ...this.#options, store: this.#store }, params)
+  #apartOf(statement: typeof claimJobs): ApartLanes {
+    return statement === claimSuspects ? this.#apart.suspects : this.#apart.others
+  }
+
+  #lookOf(statement: typeof claimJobs, nowMs: number, alone: Lane | undefined): Look {
+    const { lanes } = this.#options
+    if (alone) return { lanes: [alone], floors: [], isFull: false }
+    const apart = this.#apartOf(statement)
+    if (statement === claimJobs) return this.#floors.look(lanes, nowMs, (all) => apart.together(all))
+    // suspects are few and have their own index, so they need no floors
+    return { lanes: apart.together(rotated(lanes, this.#suspectClaims++)), floors: [], isFull: false }
+  }
+
+  /** Jobs that can't be claimed must not keep all others from being claimed. */
+  async #claimFailed(error: unknown, statement: typeof claimJobs, params: Claim): Promise<never> {
+    if (!mayBeUnclaimable(error)) throw error
+    const startedMs = performance.now()
+    const found = await postponeUnclaimable({ ...this.#options, store: this.#store }, params)
+    const nowMs = performance.now()
+    this.#apartOf(statement).add(found.lanes, { nowMs, tookMs: nowMs - startedMs })
     throw error
   }
 

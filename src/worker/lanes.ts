@@ -11,6 +11,11 @@ export interface Lane {
   stageCount: number
 }
 
+/** A name for a lane that is the same wherever the lane comes from. */
+export function keyOf({ queue, kind, priority }: Pick<Lane, 'queue' | 'kind' | 'priority'>): string {
+  return JSON.stringify([queue, kind, priority])
+}
+
 /** The lanes of these kinds, urgent ones first; only those of the given queues, if there are any. */
 export function lanesOf(jobs: readonly AnyJob[], queues: readonly string[]): Lane[] {
   const served = jobs.filter((job) => queues.length === 0 || queues.includes(job.queue))

@@ -3,11 +3,14 @@
  * large together, a trigger of another program. A claim covers all lanes in one statement, so one such job would keep every worker from
  * claiming anything. When a claim fails for a reason that does not pass, the due jobs are tried apart, in claims that are rolled back, and those
  * that fail alone are postponed. They are tried again later, because the cause may have been removed by then.
+ *
+ * There may be thousands of them, more than can be postponed before the first are due again. So a search is short, and a lane that it did not
+ * get through is claimed apart from all others (see apart-lanes.ts).
  */
 import { messageOf } from '../errors/errors.ts'
-import { isPassing } from '../postgres/connection.ts'
+import { isHeldUp, isPassing } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
-import { runBatch } from '../transitions/batch.ts'
+import { isNobodys } from '../transitions/batch.ts'
 import type { Claim } from './claim.sql.ts'
 import type { Lane } from './lanes.ts'
 import { claimOnly, dueIds, postponeJobs } from './unclaimable.sql.ts'
@@ -15,8 +18,11 @@ import { claimOnly, dueIds, postponeJobs } from './unclaimable.sql.ts'
 const delayMs = 60_000
 /** As many as a claim may have looked at in one lane. */
 const mostPerLane = 1_000
-/** After so many bad jobs, the others are left for the next look. */
+/** After so many bad jobs, the others are left for the next search. */
 const mostRefused = 20
+/** Into how many parts jobs that can't be claimed together are split. */
+const ways = 8
+const trialMs = 2_000
 
 /** What it takes to try jobs apart. */
 export interface TrialParts {
@@ -24,19 +30,37 @@ export interface TrialParts {
   onError: (error: unknown) => void
 }
 
+/** What a search found: how many jobs it postponed, and the lanes in which there may be more that can't be claimed. */
+export interface Unclaimable {
+  postponed: number
+  lanes: Lane[]
+}
+
+interface BadJob {
+  id: string
+  error: string
+}
+
 /** Whether a claim that failed with this error may have met a job that can't be claimed. */
 export function mayBeUnclaimable(error: unknown): boolean {
   return !isPassing(error)
 }
 
-/** Postpones the due jobs that can't be claimed. Returns how many. */
-export async function postponeUnclaimable({ store, onError }: TrialParts, claim: Omit<Claim, 'most'>): Promise<number> {
-  const bad: { id: string; error: string }[] = []
+/** Postpones the due jobs that can't be claimed, up to a limit. */
+export async function postponeUnclaimable(parts: TrialParts, claim: Omit<Claim, 'most'>): Promise<Unclaimable> {
+  const bad: BadJob[] = []
+  const lanes: Lane[] = []
   for (const lane of claim.lanes) {
+    const search = new Search(parts.store, { ...claim, lanes: [lane], floors: [], mostBytes: Number.MAX_VALUE })
+    await search.run(lane)
+    bad.push(...search.bad)
+    if (search.mayBeMore) lanes.push(lane)
     if (bad.length >= mostRefused) break
-    bad.push(...(await unclaimableIn(store, claim, lane)))
   }
-  if (bad.length === 0) return 0
+  return { postponed: bad.length === 0 ? 0 : await postpone(parts, bad), lanes }
+}
+
+async function postpone({ store, onError }: TrialParts, bad: BadJob[]): Promise<number> {
   const params = { ids: bad.map(({ id }) => id), errors: bad.map(({ error }) => error), delayMs }
   const later = new Set((await store.run(postponeJobs, params)).map(({ id }) => id))
   for (const { id, error } of bad)
@@ -44,33 +68,60 @@ export async function postponeUnclaimable({ store, onError }: TrialParts, claim:
   return later.size
 }
 
-async function unclaimableIn(
-  store: Store,
-  claim: Omit<Claim, 'most'>,
-  lane: Lane,
-): Promise<{ id: string; error: string }[]> {
-  const due = await store.run(dueIds, { lanes: [lane], mostPerLane })
-  const ids = due.map(({ id }) => id)
-  const told = await runBatch(store, {
-    items: ids,
-    run: (_, some) =>
-      tryToClaim(store, { ...claim, lanes: [lane], floors: [], most: some.length, mostBytes: Number.MAX_VALUE }, some),
-    mostRefused,
-  })
-  return ids.flatMap((id, index) => {
-    const one = told[index]
-    return one?.is === 'refused' ? [{ id, error: messageOf(one.error) }] : []
-  })
+/** A search of one lane. It goes into depth first: where all jobs are bad, it finds some of them soon. */
+class Search {
+  readonly #store: Store
+  readonly #claim: Omit<Claim, 'most'>
+  readonly bad: BadJob[] = []
+  /** Whether some jobs that can't be claimed together were not tried one by one, or can be claimed one by one. */
+  mayBeMore = false
+
+  constructor(store: Store, claim: Omit<Claim, 'most'>) {
+    this.#store = store
+    this.#claim = claim
+  }
+
+  async run(lane: Lane): Promise<void> {
+    const due = await this.#store.run(dueIds, { lanes: [lane], mostPerLane })
+    if (due.length > 0) await this.#search(due.map(({ id }) => id))
+  }
+
+  async #search(ids: readonly string[]): Promise<void> {
+    const error = await this.#try(ids)
+    if (error === undefined) return
+    if (isHeldUp(error)) this.mayBeMore = true
+    else if (ids.length === 1) this.bad.push({ id: ids[0] as string, error: messageOf(error) })
+    else await this.#searchParts(ids)
+  }
+
+  async #searchParts(ids: readonly string[]): Promise<void> {
+    const before = this.bad.length
+    const size = Math.ceil(ids.length / ways)
+    for (let from = 0; from < ids.length; from += size) {
+      if (this.bad.length >= mostRefused) {
+        this.mayBeMore = true
+        return
+      }
+      await this.#search(ids.slice(from, from + size))
+    }
+    if (this.bad.length === before) this.mayBeMore = true
+  }
+
+  /** Claims these and undoes it. Resolves with the error if they can't be claimed. */
+  async #try(ids: readonly string[]): Promise<unknown> {
+    const trial = this.#store.transaction(
+      async (runner) => {
+        await runner.run(claimOnly, { ...this.#claim, most: ids.length, ids })
+        throw new Undo()
+      },
+      { answerMs: trialMs },
+    )
+    return trial.catch((error) => {
+      if (isNobodys(error)) throw error
+      return error instanceof Undo ? undefined : error
+    })
+  }
 }
 
 /** Thrown to undo a trial. */
 class Undo extends Error {}
-
-async function tryToClaim(store: Store, claim: Claim, ids: readonly string[]): Promise<true[]> {
-  const trial = store.transaction(async (runner) => {
-    await runner.run(claimOnly, { ...claim, ids })
-    throw new Undo()
-  })
-  await trial.catch((error) => (error instanceof Undo ? undefined : Promise.reject(error)))
-  return ids.map(() => true)
-}
