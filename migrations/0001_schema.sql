@@ -36,6 +36,8 @@ create table holdfast.job (
   queue text not null,
   tenant text not null,
   item_key text,
+  -- what its limit counts by, if its kind declares a key
+  limit_key text,
   -- up to 500 bytes; larger inputs are in job_payload
   input json
 ) with (autovacuum_vacuum_insert_scale_factor = 0.1);
@@ -65,7 +67,9 @@ create table holdfast.ready (
   tenant text not null,
   -- copied from the row of the job if its input is tiny, so that a claim need not read that row. Both are null otherwise
   submitted_at timestamptz,
-  input text
+  input text,
+  -- the gate that it waits at, if a limit or fairness applies to it; null for most. See src/transitions/gates.sql.ts
+  gate_key text
 ) with (
   autovacuum_vacuum_scale_factor = 0.02,
   autovacuum_vacuum_threshold = 5000,
@@ -80,6 +84,8 @@ create index ready_lane on holdfast.ready (queue, kind, priority, run_at);
 create index ready_suspect on holdfast.ready (queue, kind, priority, run_at)
   where crashes >= 2 or (crashes = 1 and crash_budget <= 2);
 create index ready_item on holdfast.ready (barrier_id) where barrier_id is not null;
+-- What waits at a gate. Jobs without a limit are not in it, and cost nothing.
+create index ready_gate on holdfast.ready (queue, kind, gate_key, priority, run_at) where gate_key is not null;
 create index ready_tenant on holdfast.ready (tenant, job_id) where tenant <> 'default';
 
 -- The leader, which runs the duties. One row; a term is never used twice.
@@ -124,6 +130,8 @@ create table holdfast.lease (
   queue text not null,
   -- null if its jobs belong to several tenants
   tenant text,
+  -- the gate that its jobs came through, whose slots they hold; null for jobs without a limit
+  gate_key text,
   -- one bit per job, in the order of job_ids; set once the job has left this lease
   done bit varying not null,
   -- the barriers that its jobs are items of; null if none of them is an item
@@ -140,6 +148,9 @@ alter table holdfast.lease alter column job_ids set storage external;
 create index lease_session on holdfast.lease (session_id);
 -- The lease of a job is searched from the job's id downwards, and is nearly always the first one.
 create index lease_low on holdfast.lease (low_id);
+-- Count who holds the slots of a limit.
+create index lease_gate on holdfast.lease (kind, queue, gate_key) where gate_key is not null;
+create index lease_gate_queue on holdfast.lease (queue) where gate_key is not null;
 
 create table holdfast.waiting (
   job_id uuid primary key,
@@ -434,6 +445,7 @@ create table holdfast.owned_barrier (
   crash_budget smallint not null,
   delay_ms double precision not null default 0,
   run_at timestamptz,
+  limit_key text,
   input json,
   meta json,
   constraint owned_barrier_owner check ((owner is null) = (execution is null)),
@@ -1224,6 +1236,8 @@ create table holdfast.schedule (
   crash_budget smallint not null,
   kind_priority smallint not null,
   priority smallint check (priority between 1 and 4),
+  -- what the limit of the kind counts its jobs by, computed from the input when the schedule was set
+  limit_key text,
   input json not null,
   -- when: a cron pattern in a time zone, or an interval
   cron text,
@@ -1392,3 +1406,78 @@ create table holdfast.bulk_skip (
   at timestamptz not null default now(),
   primary key (bulk_id, job_id)
 );
+
+-- Limits and fairness. What holds the slots of a limit are the leases themselves; nothing here counts them. See src/transitions/gates.sql.ts.
+
+-- A kind or queue whose jobs pass through gates, with its limits: what the code declares, and what was set at run time, which takes precedence.
+-- Each has `whole` for all its jobs, `each` for every key, and for a queue `fair` and `weights`. The other columns follow from that.
+create table holdfast.limiter (
+  scope text not null check (scope in ('kind', 'queue')),
+  name text not null,
+  declared jsonb not null default '{}',
+  chosen jsonb not null default '{}',
+  concurrency int generated always as ((coalesce(chosen -> 'whole', declared -> 'whole') ->> 'concurrency')::int) stored,
+  rate int generated always as ((coalesce(chosen -> 'whole', declared -> 'whole') -> 'rate' ->> 'limit')::int) stored,
+  rate_ms double precision generated always as ((coalesce(chosen -> 'whole', declared -> 'whole') -> 'rate' ->> 'perMs')::double precision) stored,
+  key_concurrency int generated always as ((coalesce(chosen -> 'each', declared -> 'each') ->> 'concurrency')::int) stored,
+  key_rate int generated always as ((coalesce(chosen -> 'each', declared -> 'each') -> 'rate' ->> 'limit')::int) stored,
+  key_rate_ms double precision generated always as ((coalesce(chosen -> 'each', declared -> 'each') -> 'rate' ->> 'perMs')::double precision) stored,
+  weights jsonb generated always as (coalesce(chosen -> 'weights', declared -> 'weights')) stored,
+  -- a kind, a queue, or a queue whose tenants take turns; then the name
+  tag text not null generated always as (
+    case when scope = 'kind' then 'k' when coalesce((coalesce(chosen -> 'fair', declared -> 'fair'))::boolean, false) then 'f' else 'q' end || name
+  ) stored,
+  tokens double precision,
+  refilled_at timestamptz,
+  -- whether every queued job that it applies to waits at its gate. Transactions up to this one may have added jobs that do not
+  is_adopted boolean not null default false,
+  changed_txid xid8 not null default pg_current_xact_id(),
+  changed_at timestamptz not null default now(),
+  changed_by text,
+  primary key (scope, name)
+) with (fillfactor = 50);
+
+-- A limit of one key of a kind, in place of the one that the kind has for each key.
+create table holdfast.key_limit (
+  kind text not null,
+  key text not null,
+  concurrency int check (concurrency >= 0),
+  rate int check (rate >= 1),
+  rate_ms double precision check (rate_ms > 0),
+  changed_at timestamptz not null default now(),
+  changed_by text,
+  primary key (kind, key)
+);
+
+-- The gate that jobs with the same key wait at. Its row is locked by whoever lets jobs through.
+create table holdfast.gate (
+  queue text not null,
+  kind text not null,
+  key text not null,
+  -- it may have jobs to let through
+  is_open boolean not null default false,
+  -- when it opens by itself; infinity: only by a hint
+  next_at timestamptz not null default 'infinity',
+  -- how much it has let through, by weight; the gate with the least is next
+  served double precision not null default 0,
+  tokens double precision,
+  refilled_at timestamptz,
+  -- a job was refused by the other side, which asked us to wait
+  held_until timestamptz,
+  used_at timestamptz not null default now(),
+  primary key (queue, kind, key)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.1);
+
+create index gate_turn on holdfast.gate (queue, kind, is_open, served);
+create index gate_later on holdfast.gate (queue, kind, next_at) where not is_open and next_at < 'infinity';
+
+-- A gate that should be looked at: a job was queued there, or has left a lease. Inserted by triggers, so that no statement can forget it, and
+-- never updated, so that nobody waits for it. One row per gate and transaction.
+create table holdfast.gate_hint (
+  queue text not null,
+  kind text not null,
+  key text not null,
+  txid xid8 not null default pg_current_xact_id(),
+  held_until timestamptz,
+  primary key (queue, kind, key, txid)
+) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);

@@ -22,6 +22,7 @@ export const rooms = [
     barrier: 'barriers over executions that another system owns',
     events: 'the event log: readers, groups, parked events, the horizon',
     leader: 'electing one leader at a time',
+    limits: 'limits on kinds, queues and keys, and fairness between tenants: setting and showing them',
   },
   { schedule: 'slots of cron patterns and intervals, the ticker that submits their jobs, and their history' },
   {

@@ -99,6 +99,23 @@ const breaches: Record<Invariant, (on: Ground) => Promise<string>> = {
     await query(`update holdfast.session set wants_wake = true, kinds = array['sample'], queues = array[$1]`, [queue])
     return id
   },
+  'limit-is-kept': async ({ given, query }) => {
+    await given.running()
+    await query(`update holdfast.lease set gate_key = ' '`)
+    await query(
+      `insert into holdfast.limiter (scope, name, chosen, changed_at) values ('kind', 'sample', '{"whole": {"concurrency": 0}}', now() - interval '1 h')`,
+    )
+    return 'kind sample'
+  },
+  'limited-job-has-gate': async ({ given, query }) => {
+    await query(
+      `insert into holdfast.limiter (scope, name, chosen) values ('kind', 'sample', '{"whole": {"concurrency": 5}}')`,
+    )
+    const { id } = await given.queued()
+    await query(`update holdfast.ready set run_at = now() - interval '1 h'`)
+    await query('delete from holdfast.gate_hint')
+    return id
+  },
   'job-has-payload': async ({ given, query }) => {
     const { id } = await given.finished('succeeded', { meta: {} })
     await query('delete from holdfast.job_payload')

@@ -19,7 +19,13 @@ export const topics = [
     page: 'jobs',
     title: 'Define jobs',
     about: 'Kinds, stages, fan-outs, and what a handler receives.',
-    holds: ['job/define', 'job/fan-out', 'job/wait', 'job/id', 'worker/attempt', 'worker/snooze', 'PermanentError'],
+    holds: ['job/define', 'job/fan-out', 'job/wait', 'job/id', 'worker/attempt', 'worker/snooze', 'PermanentError', 'RateLimited'],
+  },
+  {
+    page: 'limits',
+    title: 'Limits and fairness',
+    about: 'What `hf.limits` takes and returns, and the limit of a kind.',
+    holds: ['limits/limits', 'job/limit'],
   },
   {
     page: 'submit',

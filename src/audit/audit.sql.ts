@@ -1,12 +1,14 @@
 import { allMoves, announces, isEnding, type MoveName, moves } from '../job/machine.ts'
 import { eventOf, raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { isGated } from '../transitions/gates.sql.ts'
 import { isNoSuspect } from '../transitions/suspect.sql.ts'
 import { ownedChecks } from './barrier.sql.ts'
 import { bulkChecks } from './bulk.sql.ts'
 import { type AuditScope, check, lacks, past, wasInLog } from './check.sql.ts'
 import { fanOutChecks } from './fan-out.sql.ts'
-import { scheduleChecks } from './schedule.sql.ts'
 import { flowChecks } from './flow.sql.ts'
+import { limitChecks } from './limits.sql.ts'
+import { scheduleChecks } from './schedule.sql.ts'
 import { webhookChecks } from './webhooks.sql.ts'
 
 function typesOf(pick: (move: MoveName) => boolean): Sql {
@@ -139,8 +141,10 @@ export const checks = {
       limit 5
     ) as job
     where session.ended_at is null and session.lease_until > now() and session.wants_wake and session.remote is null
-      and not exists (select from holdfast.queue where name = served.queue and paused_at is not null)`,
+      and not exists (select from holdfast.queue where name = served.queue and paused_at is not null)
+      and not ${isGated('served')}`,
   ),
+  ...limitChecks,
   'job-has-payload': check(
     'job_has_payload',
     (p) => sql`
@@ -232,7 +236,7 @@ export const checks = {
     'guards_stand',
     () => sql`
     select wanted.name, 'this guard of the database is missing or disabled'
-    from unnest(array['outcome_state', 'lease_size', 'outcome_stands', 'attempts_grow', 'bits_stay', 'owned_barrier_total', 'owned_barrier_owner',
+    from unnest(array['outcome_state', 'lease_size', 'outcome_stands', 'attempts_grow', 'bits_stay', 'ready_hints', 'lease_hints', 'owned_barrier_total', 'owned_barrier_owner',
       'owned_barrier_end', 'owned_fence', 'owned_arrival', 'delivery_state', 'delivery_end']) as wanted (name)
     where not exists (select from pg_constraint where conname = wanted.name and convalidated and connamespace = 'holdfast'::regnamespace)
       and not exists (select from pg_trigger where tgname = wanted.name and tgenabled <> 'D'

@@ -1,4 +1,5 @@
 import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { gateKeyOf } from '../transitions/gates.sql.ts'
 import { wakeIdle } from '../transitions/wake.sql.ts'
 
 /** The job that a barrier submits when its last part has arrived. */
@@ -9,6 +10,8 @@ export interface Continuation {
   crashBudget: number
   delayMs: number
   runAt: Date | null
+  /** What the limit of its kind counts it by; null if that has no key. */
+  limitKey: string | null
   input: string
   meta: string | null
 }
@@ -55,17 +58,17 @@ function continuationId(id: Sql, arming: Sql): Sql {
 export function firing(source: string): Sql {
   const from = raw(source)
   return sql`fired as (
-    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at)
-    select source.job_id, source.kind, source.queue, coalesce(source.tenant, 'default'), source.priority, source.crash_budget, now()
+    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, limit_key)
+    select source.job_id, source.kind, source.queue, coalesce(source.tenant, 'default'), source.priority, source.crash_budget, now(), source.limit_key
     from ${from} as source
     where source.is_fired
     on conflict (id) do nothing
-    returning id, kind, queue, tenant, priority, crash_budget
+    returning id, kind, queue, tenant, priority, crash_budget, limit_key
   ),
   fired_ready as (
-    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget)
+    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget, gate_key)
     select fired.id, greatest(now(), coalesce(source.run_at, now() + source.delay_ms * interval '1 ms')), fired.kind, fired.queue, fired.tenant, fired.priority,
-      fired.crash_budget
+      fired.crash_budget, ${gateKeyOf('fired')}
     from ${from} as source
     join fired on fired.id = source.job_id
   ),
@@ -103,19 +106,19 @@ export const openOwned = statement<OpenedRow>()(
   ),
   armed as (
     insert into holdfast.owned_barrier as barrier (id, tenant, arming, opened_arming, expires_at, due_at, total, parts_hash, owner, execution,
-      fired_at, job_id, kind, queue, priority, crash_budget, delay_ms, run_at, input, meta)
+      fired_at, job_id, kind, queue, priority, crash_budget, delay_ms, run_at, limit_key, input, meta)
     select ${p.id}::text, ${p.tenant}::text, wanted.arming, wanted.arming, wanted.expires_at, wanted.expires_at, ${p.names.length + p.count}::int,
       ${p.partsHash}::text, ${p.owner}::text, ${p.execution}::text, case when ${p.names.length + p.count}::int = 0 then now() end,
       ${continuationId(sql`${p.id}::text`, raw('wanted.arming'))}, ${p.continuation.kind}::text, ${p.continuation.queue}::text,
       ${p.continuation.priority}::smallint, ${p.continuation.crashBudget}::smallint, ${p.continuation.delayMs}::float8,
-      ${p.continuation.runAt}::timestamptz, ${p.continuation.input}::json, ${p.continuation.meta}::json
+      ${p.continuation.runAt}::timestamptz, ${p.continuation.limitKey}::text, ${p.continuation.input}::json, ${p.continuation.meta}::json
     from wanted
     where coalesce(wanted.expires_at > now(), true)
     on conflict (id) do update
     set arming = excluded.arming, armed_at = now(), moved_at = now(), expires_at = excluded.expires_at, due_at = excluded.due_at, asks = 0,
       expired_at = null, owner = excluded.owner, execution = excluded.execution, job_id = excluded.job_id, kind = excluded.kind,
       queue = excluded.queue, priority = excluded.priority, crash_budget = excluded.crash_budget, delay_ms = excluded.delay_ms,
-      run_at = excluded.run_at, input = excluded.input, meta = excluded.meta, arrived = holdfast.owned_arrived(barrier.id),
+      run_at = excluded.run_at, limit_key = excluded.limit_key, input = excluded.input, meta = excluded.meta, arrived = holdfast.owned_arrived(barrier.id),
       fired_at = case when holdfast.owned_arrived(barrier.id) >= barrier.total then now() end
     where barrier.fired_at is null and barrier.tenant is not distinct from excluded.tenant and barrier.parts_hash = excluded.parts_hash
       and barrier.arming < excluded.arming

@@ -12,6 +12,7 @@ import { isVerboseIn, tellFailure } from './failure.ts'
 import { addFailures } from './failures.ts'
 import { addJobs } from './jobs.ts'
 import { addKeys } from './keys.ts'
+import { addLimits } from './limits.ts'
 import { addMigrate } from './migrate.ts'
 import { addPause, addResume } from './pause.ts'
 import { addProve } from './prove.ts'
@@ -51,6 +52,7 @@ const commands = [
   addEvents,
   addWebhooks,
   addSchedules,
+  addLimits,
   addKeys,
   addAudit,
   addPrune,

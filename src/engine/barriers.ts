@@ -35,7 +35,10 @@ export interface OpenBarrier<J extends AnyJob = AnyJob> {
   /** When the barrier expires: a time, or milliseconds from now. Default: never. */
   expires?: Date | number
   /** The job to submit, once, when the last part has arrived. */
-  continuation: { job: J; input: InputOf<J> } & Omit<SubmitOptions, 'key' | 'tenant' | 'webhook' | 'traceparent'>
+  continuation: { job: J; input: InputOf<J> } & Omit<
+    SubmitOptions,
+    'key' | 'tenant' | 'webhook' | 'traceparent' | 'limitKey'
+  >
   /** The owner of the waiting execution: one of `connect({ owners })`, and the id that it uses for the execution. It is asked when the barrier expires. */
   owner?: { name: string; execution: string }
 }
@@ -142,7 +145,10 @@ function ownerOf(
   return { owner: name, execution: textOf('owner.execution', owner?.execution) }
 }
 
-type Given = { job: AnyJob; input: unknown } & Omit<SubmitOptions, 'key' | 'tenant' | 'webhook' | 'traceparent'>
+type Given = { job: AnyJob; input: unknown } & Omit<
+  SubmitOptions,
+  'key' | 'tenant' | 'webhook' | 'traceparent' | 'limitKey'
+>
 
 async function continuationOf(
   parts: { config: Config; flow: Flow },
@@ -161,10 +167,11 @@ async function continuationOf(
     crashBudget,
     delayMs,
     runAt,
+    limitKey,
     input: json,
     meta,
   } = await prepareThrough(parts, { job, input, options: { ...options, tenant } })
-  return { kind, queue, priority, crashBudget, delayMs, runAt, input: String(json), meta }
+  return { kind, queue, priority, crashBudget, delayMs, runAt, limitKey, input: String(json), meta }
 }
 
 function barrierOf(row: OwnedRow): OwnedBarrier {

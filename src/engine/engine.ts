@@ -7,6 +7,7 @@ import type { Events } from '../events/events.ts'
 import type { AnyJob, InputOf, JobDefinition } from '../job/define.ts'
 import { idOf } from '../job/validate-argument.ts'
 import { type Keys, makeKeys } from '../keys/keys.ts'
+import { type Limits, makeLimits } from '../limits/limits.ts'
 import { makeScrape } from '../metrics/scrape.ts'
 import type { Queryable } from '../postgres/store.ts'
 import { type PauseOptions, pause, resume } from '../reads/queues.ts'
@@ -54,6 +55,8 @@ export interface Holdfast extends Reads {
   handle<J extends AnyJob = JobDefinition>(id: string, job?: J): Handle<J>
   /** The event log: durable reader groups, and watching events. */
   readonly events: Events
+  /** Limits on kinds, queues and keys, and fairness between tenants, changed at run time. */
+  readonly limits: Limits
   /** The API keys for the HTTP API. */
   readonly keys: Keys
   /** Webhook endpoints of tenants, and their deliveries. */
@@ -124,6 +127,7 @@ export function makeHoldfast(connected: Connected): Holdfast {
   const canceller = makeCanceller(store, config.statementTimeoutMs)
   const [barrier, remote] = [makeBarriers(parts), makeEngineRemote(parts, onEnded)]
   const [reads, events, webhooks] = [makeReads(parts), makeEngineEvents(parts, running), makeWebhooks(parts)]
+  const limits = makeLimits(store)
 
   async function close(): Promise<void> {
     await Promise.all([remote.stop(), running.stop()])
@@ -145,6 +149,7 @@ export function makeHoldfast(connected: Connected): Holdfast {
     config,
     url: parts.url,
     keys: makeKeys(store, remote),
+    limits,
     cancel: (id, options) => cancelJob({ store, canceller, listeners, onEnded }, id, options),
     redo: (id, options) => redoJob(store, id, options),
     signal: (id, name, payload, options) => signalJob(parts, id, name, payload, options),
@@ -166,6 +171,7 @@ export function makeHoldfast(connected: Connected): Holdfast {
       reads,
       events,
       webhooks,
+      limits,
       oldestSnapshot: () => oldSnapshotOf(store),
       schedules: { overdue: () => overdueOf(parts) },
       bulkRunning: async () => (await store.run(countBulk, {}))[0]?.running ?? 0,

@@ -46,6 +46,7 @@ const submit: Known<Omit<SubmitOptions, 'webhook' | 'unique'>> & { webhook: type
   runAt: true,
   delayMs: true,
   priority: true,
+  limitKey: true,
   meta: true,
   traceparent: true,
   onConflict: true,

@@ -193,6 +193,40 @@ export class PermanentError extends Error {
   }
 }
 
+/** The longest time that a job may be held back by RateLimited: a week. */
+export const longestHoldMs = 7 * 86_400_000
+
+/**
+ * Throw this from a handler when another system asks to slow down. The job is queued again for later at no cost of a retry, and no job with the
+ * same limit key starts before then.
+ */
+export class RateLimited extends Error {
+  /** How long to wait. */
+  readonly retryAfterMs: number
+
+  constructor({ retryAfterMs, message }: { retryAfterMs: number; message?: string }) {
+    super(message ?? `The rate is limited; wait ${retryAfterMs} ms.`)
+    this.name = 'RateLimited'
+    if (!(Number.isFinite(retryAfterMs) && retryAfterMs >= 0 && retryAfterMs <= longestHoldMs))
+      throw new HoldfastError(
+        'option_invalid',
+        `retryAfterMs must be a number of milliseconds from 0 to ${longestHoldMs} (a week), not ${JSON.stringify(retryAfterMs)}.`,
+      )
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** How long an error asks to wait, if it is a RateLimited, of this copy of Holdfast or another. */
+export function retryAfterOf(thrown: unknown): number | undefined {
+  const given = thrown as { name?: unknown; retryAfterMs?: unknown } | null | undefined
+  try {
+    if (given?.name !== 'RateLimited' || typeof given.retryAfterMs !== 'number') return undefined
+    return Math.min(longestHoldMs, Math.max(0, given.retryAfterMs)) || 0
+  } catch {
+    return undefined
+  }
+}
+
 /** The message of anything that was thrown, shortened if necessary. Never throws itself. */
 export function messageOf(thrown: unknown): string {
   const text = textOf(thrown)

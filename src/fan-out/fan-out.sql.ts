@@ -2,6 +2,7 @@ import type { HeldFence } from '../job/id.ts'
 import { smallBytes } from '../job/stored.ts'
 import { legal, raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { countersOf, endedOf, failedOf, isOverThreshold } from '../transitions/barrier-counters.sql.ts'
+import { gateKeyOf } from '../transitions/gates.sql.ts'
 import { ifTiny } from '../transitions/leases.sql.ts'
 import { wakeIdle } from '../transitions/wake.sql.ts'
 
@@ -86,6 +87,8 @@ export interface ItemBatch {
   inputs: string[]
   keys: string[]
   positions: number[]
+  /** What the limit of their kind counts by; null if it has no key. Parts have the key of their parent. */
+  limitKeys: (string | null)[]
 }
 
 /**
@@ -97,23 +100,23 @@ export const addItems = statement<{ is_mine: boolean; is_over_threshold: boolean
   'barrier.add',
   (p: ItemBatch) => sql`
   with parent as materialized (
-    select job.tenant, payload.trace
+    select job.tenant, job.limit_key, payload.trace
     from (select lease.id from holdfast.lease where ${isHeld(p.fence)} for share) as lease
     cross join holdfast.job
     left join holdfast.job_payload as payload on payload.job_id = job.id
     where job.id = ${p.fence.id}::uuid
   ),
   given as materialized (
-    select given.*, parent.tenant, parent.trace
-    from unnest(${p.ids}::uuid[], ${p.inputs}::text[], ${p.keys}::text[], ${p.positions}::int[]) as given (id, input, key, position), parent
+    select given.*, parent.tenant, parent.trace, parent.limit_key as parent_limit_key
+    from unnest(${p.ids}::uuid[], ${p.inputs}::text[], ${p.keys}::text[], ${p.positions}::int[], ${p.limitKeys}::text[]) as given (id, input, key, position, limit_key), parent
   ),
   added as (
-    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, stage, barrier_id, position, is_part, item_key, input)
-    select id, ${p.kind}, ${p.queue}, tenant, ${p.priority}::smallint, ${p.crashBudget}::smallint, now(), ${p.stage}::smallint, ${p.barrierId}::uuid, position, ${p.isPart}::boolean, key,
+    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, stage, barrier_id, position, is_part, item_key, limit_key, input)
+    select id, ${p.kind}, ${p.queue}, tenant, ${p.priority}::smallint, ${p.crashBudget}::smallint, now(), ${p.stage}::smallint, ${p.barrierId}::uuid, position, ${p.isPart}::boolean, key, case when ${p.isPart}::boolean then parent_limit_key else limit_key end,
       case when trace is null and octet_length(input) <= ${smallBytes}::int then input::json end
     from given
     on conflict (id) do nothing
-    returning id, kind, queue, tenant, priority, crash_budget, is_part, submitted_at, input
+    returning id, kind, queue, tenant, priority, crash_budget, is_part, submitted_at, limit_key, input
   ),
   payload as (
     insert into holdfast.job_payload (job_id, input, trace)
@@ -122,9 +125,9 @@ export const addItems = statement<{ is_mine: boolean; is_over_threshold: boolean
     where (given.trace is not null or octet_length(given.input) > ${smallBytes}::int) and given.id in (select id from added)
   ),
   queued as (
-    insert into holdfast.ready (job_id, run_at, stage, kind, queue, tenant, priority, crash_budget, barrier_id, is_part, submitted_at, input)
+    insert into holdfast.ready (job_id, run_at, stage, kind, queue, tenant, priority, crash_budget, barrier_id, is_part, submitted_at, input, gate_key)
     select id, statement_timestamp() + row_number() over () / 100 * interval '1 us', ${p.stage}::smallint, kind, queue, tenant, priority, crash_budget, ${p.barrierId}::uuid, is_part,
-      ${ifTiny('submitted_at')}, ${ifTiny('input::text')}
+      ${ifTiny('submitted_at')}, ${ifTiny('input::text')}, ${gateKeyOf('job')}
     from added as job
   )
   select exists (select from parent) as is_mine, (select count(*) from added)::int as added, ${wakeIdle} as woken,

@@ -4,6 +4,7 @@ import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob, AnyStage, StageContext } from '../job/define.ts'
 import type { Items } from '../job/fan-out.ts'
 import type { HeldFence, JobId } from '../job/id.ts'
+import { limitKeyOf } from '../job/limit.ts'
 import type { Flow } from '../job/middleware.ts'
 import { encodeStorable } from '../job/storable.ts'
 import type { Store } from '../postgres/store.ts'
@@ -43,7 +44,8 @@ export async function produceItems(
       ctx.signal.throwIfAborted()
       const key = stage.key ? distinct(keys, stage.key(item, position), position) : String(position)
       const input = await encodeItem(parts, producer, { item, position, tenant: ctx.job.tenant })
-      if (!(await adder.add({ id: itemId(barrier, key), key, input, position }))) return 'lost'
+      const limitKey = limitKeyOfItem(stage, item)
+      if (!(await adder.add({ id: itemId(barrier, key), key, input, position, limitKey }))) return 'lost'
       position += 1
     }
     return (await adder.flush()) ? 'all' : 'lost'
@@ -74,7 +76,7 @@ async function* guardedEach(items: Items<unknown>): AsyncGenerator<unknown> {
 
 interface Adder {
   /** Adds one item, and stores the batch if it is full. False: the attempt is no longer ours. */
-  add(item: { id: string; key: string; input: string; position: number }): Promise<boolean>
+  add(item: { id: string; key: string; input: string; position: number; limitKey: string | null }): Promise<boolean>
   /** Stores the current batch. */
   flush(): Promise<boolean>
   stop(): void
@@ -108,12 +110,13 @@ function makeAdder(
 
   const timer = setInterval(flush, lingerMs)
   return {
-    async add({ id, key, input, position }) {
+    async add({ id, key, input, position, limitKey }) {
       if (isOver) return stored
       batch.ids.push(id)
       batch.inputs.push(input)
       batch.keys.push(key)
       batch.positions.push(position)
+      batch.limitKeys.push(limitKey)
       bytes += Buffer.byteLength(input)
       return batch.ids.length < config.batchSize && bytes < mostBytes ? true : flush()
     },
@@ -145,8 +148,9 @@ function itemsOf(stage: AnyStage, given: unknown): Items<unknown> {
 }
 
 function emptyBatch(config: Config, { fence, job, stage, row }: Producer, barrier: BarrierRow): ItemBatch {
-  const isPart = !(typeof stage.each === 'object' && 'stages' in stage.each)
-  const kind = isPart ? job : (stage.each as AnyJob)
+  const ofKind = kindOfItems(stage)
+  const isPart = ofKind === undefined
+  const kind = ofKind ?? job
   return {
     fence,
     barrierId: barrier.id,
@@ -161,7 +165,19 @@ function emptyBatch(config: Config, { fence, job, stage, row }: Producer, barrie
     inputs: [],
     keys: [],
     positions: [],
+    limitKeys: [],
   }
+}
+
+/** The kind of the items, if they are jobs of another kind. */
+function kindOfItems({ each }: AnyStage): AnyJob | undefined {
+  return typeof each === 'object' && 'stages' in each ? (each as AnyJob) : undefined
+}
+
+/** What the limit of an item's own kind counts it by: computed from the item itself, not from what a middleware stores in its place. */
+function limitKeyOfItem(stage: AnyStage, item: unknown): string | null {
+  const kind = kindOfItems(stage)
+  return kind ? limitKeyOf(kind.kind, kind.limit, item) : null
 }
 
 interface Produceable {
@@ -175,7 +191,7 @@ async function encodeItem(
   { job, stage }: Producer,
   { item, position, tenant }: Produceable,
 ): Promise<string> {
-  const ofKind = typeof stage.each === 'object' && 'stages' in stage.each ? (stage.each as AnyJob) : undefined
+  const ofKind = kindOfItems(stage)
   const schema = stage.item ?? ofKind?.input
   const checked = await schema?.['~standard'].validate(item)
   if (checked?.issues) refuse(stage, position, `does not match its schema: ${checked.issues[0]?.message}`)

@@ -7,6 +7,7 @@ import { groupOperations } from './routes/groups.ts'
 import { jobOperations } from './routes/jobs.ts'
 import { keyOperations } from './routes/keys.ts'
 import { kindOperations } from './routes/kinds.ts'
+import { limitOperations } from './routes/limits.ts'
 import { operateOperations } from './routes/operate.ts'
 import { remoteOperations } from './routes/remote.ts'
 import { scheduleOperations } from './routes/schedules.ts'
@@ -28,6 +29,7 @@ export const operations: readonly Operation[] = [
   ...deliveryOperations,
   ...operateOperations,
   ...scheduleOperations,
+  ...limitOperations,
   ...kindOperations,
   ...remoteOperations,
   ...groupOperations,

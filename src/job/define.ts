@@ -4,6 +4,7 @@ import type { FanOut } from './fan-out.ts'
 import type { JobId } from './id.ts'
 import { type Keep, type KeptMs, keptMsOf } from './keep.ts'
 import { optionProblem } from './known-options.ts'
+import { type KindLimit, kindLimitProblem } from './limit.ts'
 import type { ScheduleDeclaration } from './schedule.ts'
 import type { Stored } from './stored.ts'
 import { definitionProblem } from './validate.ts'
@@ -125,6 +126,8 @@ export interface JobDefinition<
   readonly crashBudget: number | undefined
   /** How long its jobs are kept after they end, in milliseconds, by state. */
   readonly keep?: KeptMs | undefined
+  /** How many of its jobs may run at the same time, and how often. */
+  readonly limit?: KindLimit<never> | undefined
   readonly input: Schema | undefined
   /** The schedules that submit its jobs. */
   readonly schedule?: ScheduleDeclaration | readonly ScheduleDeclaration[] | undefined
@@ -164,6 +167,8 @@ export interface Common<S extends Schema> {
    * 0: they are removed once they end. Default: the settings `keepMs` and `keepFailedMs`.
    */
   keep?: Keep
+  /** How many of its jobs may run at the same time, and how many may start in a span of time; for each key, if it has one. */
+  limit?: KindLimit<StandardSchemaV1.InferInput<S>>
   /**
    * A schedule that submits its jobs, or several, each with a name. A worker that starts writes it, unless the declaration is the one that
    * was written last: so changes at run time survive deploys.
@@ -249,13 +254,20 @@ export function defineJob(
   kind: string,
   definition: Common<Schema> & Partial<AnyStage> & { stages?: readonly (AnyStage | undefined)[] | undefined },
 ): AnyJob {
-  const { input, queue = 'default', priority = 2, crashBudget, keep, schedule, stages: given, ...alone } = definition
+  const { input, queue = 'default', priority = 2, crashBudget, keep, limit, schedule, stages: given, ...alone } = definition
   const stages = given ? given.filter((stage) => stage !== undefined) : [{ ...alone, name: 'run' } as AnyStage]
   const kept = keptMsOf(keep)
-  const rules = { ...(typeof kept === 'object' && { keep: kept }), ...(schedule !== undefined && { schedule }) }
+  const rules = {
+    ...(typeof kept === 'object' && { keep: kept }),
+    ...(limit !== undefined && { limit }),
+    ...(schedule !== undefined && { schedule }),
+  }
   const job = { kind, queue, priority, crashBudget, ...rules, input, stages, [brand]: true }
   const problem =
-    definitionProblem(job) ?? (typeof kept === 'string' ? kept : undefined) ?? optionProblem(definition, stages)
+    definitionProblem(job) ??
+    (typeof kept === 'string' ? kept : undefined) ??
+    kindLimitProblem(limit) ??
+    optionProblem(definition, stages)
   if (problem) throw new HoldfastError('kind_invalid', `Kind ${JSON.stringify(kind)} ${problem}`)
   return job
 }

@@ -13,6 +13,7 @@ const ofKind: Known<Common<Schema>> = {
   crashBudget: true,
   keep: true,
   schedule: true,
+  limit: true,
 }
 /** The options of a schedule's timing. */
 export const ofTiming: Known<ScheduleTiming> = {

@@ -152,6 +152,18 @@ export const metricTable = {
     help: 'How long the oldest due job of a queue has been due; 0 if there is none.',
     from: 'database',
   },
+  holdfast_limit_slots: {
+    type: 'gauge',
+    labels: ['on', 'name'],
+    help: 'Slots of the limit on a whole kind or queue.',
+    from: 'database',
+  },
+  holdfast_limit_slots_used: {
+    type: 'gauge',
+    labels: ['on', 'name'],
+    help: 'Jobs that hold a slot of the limits on a kind or queue.',
+    from: 'database',
+  },
   holdfast_queue_workers: {
     type: 'gauge',
     labels: ['queue'],

@@ -1,4 +1,5 @@
 import type { Group } from '../events/group.ts'
+import type { Limit, Limits } from '../limits/limits.ts'
 import type { Reads } from '../reads/reads.ts'
 import type { OldSnapshot } from '../reads/recovery.ts'
 import { within } from '../service/service.ts'
@@ -11,6 +12,7 @@ import { processMetrics } from './process-metrics.ts'
 export interface Asked {
   reads: Pick<Reads, 'queues' | 'sessions'>
   oldestSnapshot: () => Promise<OldSnapshot | null>
+  limits: Pick<Limits, 'list'>
   events: { groups(): Promise<Group[]> }
   webhooks: Pick<Deliveries, 'backlog'>
   schedules: { overdue(): Promise<{ count: number; overdueMs: number }> }
@@ -46,23 +48,35 @@ export function makeScrape(metrics: Metrics, asked: Asked): () => Promise<string
   }
 }
 
+/** Keys are as many as there are customers, so only limits on whole kinds and queues are shown. */
+function setLimits(metrics: Metrics, limits: Limit[]): void {
+  for (const { target, concurrency, running } of limits) {
+    if (running === null || 'key' in target) continue
+    const labels = 'queue' in target ? { on: 'queue', name: target.queue } : { on: 'kind', name: target.kind }
+    if (concurrency !== undefined) metrics.set('holdfast_limit_slots', concurrency, labels)
+    metrics.set('holdfast_limit_slots_used', running, labels)
+  }
+}
+
 function forget(metrics: Metrics): void {
   for (const [name] of metricsFrom('database')) metrics.clear(name)
 }
 
 async function ask(metrics: Metrics, asked: Asked): Promise<void> {
-  const { reads, oldestSnapshot, events, webhooks, schedules, bulkRunning } = asked
-  const [queues, sessions, groups, backlog, snapshot, overdue, bulk] = await Promise.all([
+  const { reads, oldestSnapshot, events, webhooks, limits, schedules, bulkRunning } = asked
+  const [queues, sessions, groups, backlog, snapshot, limited, overdue, bulk] = await Promise.all([
     reads.queues(),
     reads.sessions({ limit: 1000 }),
     events.groups(),
     webhooks.backlog(),
     oldestSnapshot(),
+    limits.list(),
     schedules.overdue(),
     bulkRunning(),
   ])
   // removes queues and groups that no longer exist
   forget(metrics)
+  setLimits(metrics, limited)
   for (const { name: queue, queued, oldestDueMs, workers } of queues) {
     metrics.set('holdfast_queue_due_jobs', queued, { queue })
     metrics.set('holdfast_queue_oldest_due_seconds', (oldestDueMs ?? 0) / 1000, { queue })

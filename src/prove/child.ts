@@ -90,6 +90,13 @@ async function carryOut(order: Order): Promise<string[]> {
     case 'hold-queue':
     case 'free-queue':
       return carryOutInBulk(running(), order)
+    case 'limit':
+      await running().limits.set({ queue: 'limited' }, { concurrency: 2 })
+      await running().limits.set({ kind: 'limited', key: 'one' }, { concurrency: 1 })
+      await running().limits.list()
+      await running().limits.remove({ kind: 'limited', key: 'one' })
+      await running().limits.remove({ queue: 'limited' })
+      return []
     case 'reclaim':
       await running().reclaim({ supervisor, pid: order.pid })
       return []

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PermanentError } from '../errors/errors.ts'
+import { PermanentError, RateLimited } from '../errors/errors.ts'
 import { type AnyJob, defineJob } from '../job/define.ts'
 import { fanOutKinds } from './fan-out-kinds.ts'
 import { type Context, observed, type Report } from './observed.ts'
@@ -67,6 +67,8 @@ function simpleKinds(report: Report): AnyJob[] {
     }),
     // waits in a queue of its own, which a scenario pauses
     defineJob('shelved', { queue: 'shelf', run: ok }),
+    // its own queue, so that a limit on that changes nothing for others
+    defineJob('limited', { queue: 'limited', limit: { concurrency: 1 }, run: observed(report, slowDown) }),
     // waits for a while between its two attempts, so that there is time to make it a suspect
     defineJob('resting', {
       retries: 20,
@@ -130,6 +132,11 @@ export function failFirst({ attempt }: Context): void {
 /** Gives the first attempt of a job back for a while. */
 export function snoozeFirst({ attempt, snooze }: Context): void {
   if (attempt === 1) snooze(times.snoozeMs)
+}
+
+/** Is told to slow down at the first attempt of a job. */
+function slowDown({ attempt }: Context): void {
+  if (attempt === 1) throw new RateLimited({ retryAfterMs: 50 })
 }
 
 /** Reports progress and writes log lines for a while. */

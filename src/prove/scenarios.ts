@@ -4,8 +4,9 @@ import { bulk } from './scenarios/bulk.ts'
 import { crash, staggeredPoison } from './scenarios/crash.ts'
 import { drain } from './scenarios/drain.ts'
 import { fanOut, join } from './scenarios/fan-out.ts'
-import { locked } from './scenarios/locked.ts'
 import { flow } from './scenarios/flow.ts'
+import { limits } from './scenarios/limits.ts'
+import { locked } from './scenarios/locked.ts'
 import { migration } from './scenarios/migration.ts'
 import { outage } from './scenarios/outage.ts'
 import { readers } from './scenarios/readers.ts'
@@ -23,6 +24,7 @@ import { ambiguous, idle, work } from './scenarios/work.ts'
 export const scenarios: readonly Scenario[] = [
   work,
   flow,
+  limits,
   join,
   fanOut,
   barriers,

@@ -29,6 +29,7 @@ import { fireDrained } from './duties/owned-barriers/fire-drained.ts'
 import { forgetOwnedBarriers } from './duties/owned-barriers/forget.ts'
 import { recountOwned } from './duties/owned-barriers/recount.ts'
 import { reportStrangeOwners } from './duties/owned-barriers/report-strange-owners.ts'
+import { reopenGates } from './duties/reopen-gates.ts'
 import { reportStranded } from './duties/report-stranded.ts'
 import { reviveAbandoned } from './duties/revive-abandoned.ts'
 import { reviveHung } from './duties/revive-hung.ts'
@@ -44,6 +45,7 @@ export const makeDuties = (): readonly Duty[] => [
   reviveHung(),
   ...fanOutDuties(),
   ...ownedBarrierDuties,
+  reopenGates(),
   settleParked,
   reportStranded,
   forgetSessionsAndRefusals,

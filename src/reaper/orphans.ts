@@ -1,5 +1,6 @@
 import { ownedOrphans } from './barrier-orphans.ts'
 import { bulkOrphans } from './bulk-orphans.ts'
+import { gateOrphans } from './gate-orphans.ts'
 import { logOrphans } from './log-orphans.ts'
 import { scheduleOrphans } from './schedule-orphans.ts'
 import { webhookOrphans } from './webhook-orphans.ts'
@@ -232,6 +233,7 @@ export const orphans = {
     duty: 'requeueWaiting',
     test: 'a waiting job that no barrier will join continues',
   },
+  ...gateOrphans,
   ...logOrphans,
   ...ownedOrphans,
   ...webhookOrphans,

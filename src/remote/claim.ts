@@ -8,11 +8,13 @@ import { wantWake } from '../worker/session.sql.ts'
 import { endDrain, takeDrain, waitingRemoteSuspect } from '../worker/suspect.sql.ts'
 import { suspectEveryMs, suspectPatienceMs } from '../worker/suspects.ts'
 import { mayBeUnclaimable, postponeUnclaimable } from '../worker/unclaimable.ts'
+import { RemoteGates } from './gates.ts'
 import { jobOf, stageOf, stagesBefore } from './kinds.ts'
 import {
   claimForRemote,
   claimSuspectForRemote,
   holdSession,
+  type RemoteClaim,
   type RemoteClaimedRow,
   type RemoteRow,
 } from './remote.sql.ts'
@@ -77,10 +79,12 @@ export class RemoteClaimer {
   readonly #parts: RemoteClaimParts
   /** When this process last looked for suspects for a session. Looking takes a transaction, and suspects are rare. */
   readonly #suspectsAtMs = new Map<number, number>()
+  readonly #gates: RemoteGates
   #polls = 0
 
   constructor(parts: RemoteClaimParts) {
     this.#parts = parts
+    this.#gates = new RemoteGates(parts)
   }
 
   /** Claims at once, or as soon as there is something, within `waitMs`. Returns nothing if there was nothing or the signal fired. */
@@ -141,8 +145,16 @@ export class RemoteClaimer {
     return this.#withoutWaits(session, rows)
   }
 
+  /** Claims jobs without limits, or jobs at gates. Either may come first, so that neither starves the other. */
+  async #claimOthers(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
+    const areGatesFirst = Math.random() < 0.5
+    const first = areGatesFirst ? await this.#gates.claim(params) : await this.#claimLanes(params)
+    if (first.length > 0) return first
+    return areGatesFirst ? this.#claimLanes(params) : this.#gates.claim(params)
+  }
+
   /** One job that can't be claimed must not keep all others from being claimed. */
-  async #claimOthers(params: Parameters<typeof claimForRemote.build>[0]): Promise<RemoteClaimedRow[]> {
+  async #claimLanes(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
     const { store } = this.#parts
     try {
       return await store.run(claimForRemote, params)
@@ -173,14 +185,15 @@ export class RemoteClaimer {
   }
 
   /** Claims a suspect. It locks the session, so that other claims for it wait for the commit and then see it. */
-  async #pollSuspect(params: Parameters<typeof claimSuspectForRemote.build>[0]): Promise<RemoteClaimedRow[]> {
+  async #pollSuspect(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
     const { store, config } = this.#parts
     // while it locks the session, its jobs can't be revived; with a lock limit, the server ends it soon if this process freezes
     const bounds = { lockMs: holdSessionMs }
     const claimed = store.transaction(async (runner) => {
       const { sessionId, lanes, tenant } = params
       const [held] = await runner.run(holdSession, { id: sessionId })
-      const rows = held ? await runner.run(claimSuspectForRemote, params) : []
+      const free = held ? await runner.run(claimSuspectForRemote, params) : []
+      const rows = held && free.length === 0 ? await this.#gates.claimSuspect(runner, params) : free
       const [waiting] = rows.length === 0 ? await runner.run(waitingRemoteSuspect, { lanes, tenant }) : []
       if (waiting && waiting.waited_ms >= suspectPatienceMs(config))
         await runner.run(takeDrain, { ...waiting, sessionId })

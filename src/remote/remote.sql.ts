@@ -1,6 +1,8 @@
 import { eventOf, raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { tellingAll } from '../transitions/claim.sql.ts'
 import { isNoSuspect, isSuspect } from '../transitions/suspect.sql.ts'
-import { type Claim, claimThose, type HeldRow, tellingAll } from '../worker/claim.sql.ts'
+import { type Claim, claimThose, type HeldRow } from '../worker/claim.sql.ts'
+import type { GatedClaim } from '../worker/gated-claim.sql.ts'
 import { type Kinds, seeingKinds, writeKinds } from '../worker/kind.sql.ts'
 import type { StoredRemote } from './kinds.ts'
 
@@ -104,7 +106,9 @@ export interface RemoteClaimedRow extends HeldRow {
   trace: string | null
 }
 
-interface RemoteClaim extends Claim {
+/** What a claim for a remote worker asks for. */
+export interface RemoteClaim extends Claim {
+  /** Null: of any tenant. */
   tenant: string | null
 }
 
@@ -139,14 +143,26 @@ export const claimForRemote = statement<RemoteClaimedRow>()('job.claim_remote', 
     p,
     sql`${isNoSuspect} and ${isForRemote(p)} and not ${holds(p, isSuspect)}
           and not exists (select from holdfast.drain where session_id = ${p.sessionId}::bigint)`,
-    inRows(p),
-    tellingAll,
+    { ...tellingAll, answer: inRows(p) },
   ),
 )
 
 /** Claims a suspect for a remote worker that holds nothing. */
 export const claimSuspectForRemote = statement<RemoteClaimedRow>()('job.claim_remote_suspect', (p: RemoteClaim) =>
-  claimThose(p, sql`${isSuspect} and ${isForRemote(p)} and not ${holds(p, raw('true'))}`, inRows(p), tellingAll),
+  claimThose(p, sql`${isSuspect} and ${isForRemote(p)} and not ${holds(p, raw('true'))}`, {
+    ...tellingAll,
+    answer: inRows(p),
+  }),
+)
+
+/** Claims jobs for a remote worker through their gates: see src/transitions/gates.sql.ts. The last row, without an id, is about the look itself. */
+export const claimGatedForRemote = statement<RemoteClaimedRow | { id: null; size: number; kind: string }>()(
+  'job.claim_remote_gated',
+  (p: GatedClaim & { tenant: string | null }) => sql`
+  select *
+  from holdfast.claim_gated_remote(${p.sessionId}::bigint, ${p.lanes.map(({ queue }) => queue)}::text[], ${p.lanes.map(({ kind }) => kind)}::text[],
+    ${p.lanes.map(({ stageCount }) => stageCount)}::smallint[], ${p.most}::int, ${p.mostBytes}::float8, ${p.deadlinesMs}::jsonb, ${p.tenant}::text,
+    ${p.isSuspect}::boolean, ${p.after}::text)`,
 )
 
 /** Attempts, each with the session that says it holds it: three lists in the same order. */

@@ -9,6 +9,7 @@
  * one gets the same answer.
  */
 import type { Config } from '../config/config.ts'
+import { longestHoldMs } from '../errors/errors.ts'
 import type { Fence, HeldFence } from '../job/id.ts'
 import { announces } from '../job/machine.ts'
 import { delayRule, isDelay, type Wait } from '../job/wait.ts'
@@ -24,7 +25,7 @@ import { afterFailure, afterSuccess, encodeOutput, type Rules } from '../worker/
 import { type Waited, waitForSignal } from '../worker/wait.ts'
 import { rulesOf } from './kinds.ts'
 import { earlierWrites, type HeldRemoteRow, heldAttempts, outputRefused, type RemoteRow } from './remote.sql.ts'
-import { jobErrorOf, type RemoteOutcome, refuse } from './validate.ts'
+import { jobErrorOf, type RemoteOutcome, refuse, wholeOf } from './validate.ts'
 
 /** What happens to the attempts of remote workers, for logs and metrics. */
 export interface RemoteObserver {
@@ -211,6 +212,8 @@ function checkOutcome(entry: RemoteOutcome): void {
   if (entry.outcome === 'failed') jobErrorOf(entry.error)
   else if (entry.outcome === 'snoozed' && !isDelay(entry.delayMs))
     refuse(`delayMs must be ${delayRule}, not ${JSON.stringify(entry.delayMs) ?? 'undefined'}`)
+  else if (entry.outcome === 'released' && entry.retryAfterMs !== undefined)
+    wholeOf('retryAfterMs', entry.retryAfterMs, { min: 0, max: longestHoldMs })
   else if (!Object.hasOwn(eventsOf, entry.outcome))
     refuse(
       `outcome must be one of ${Object.keys(eventsOf).join(', ')}, not ${JSON.stringify(entry.outcome) ?? 'undefined'}`,
@@ -225,7 +228,8 @@ function outcomeOfWait(config: Config, rules: Rules, waited: Waited): Outcome {
 }
 
 function outcomeOf(config: Config, rules: Rules, entry: RemoteOutcome): Outcome {
-  if (entry.outcome === 'released') return { move: 'release' }
+  if (entry.outcome === 'released')
+    return { move: 'release', ...(entry.retryAfterMs !== undefined && { holdMs: entry.retryAfterMs }) }
   if (entry.outcome === 'snoozed') return { move: 'snooze', delayMs: entry.delayMs }
   if (entry.outcome === 'failed') return afterFailure(rules, jobErrorOf(entry.error))
   const encoded = encodeOutput(config, rules, entry.output)

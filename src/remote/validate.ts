@@ -11,7 +11,11 @@ export type RemoteOutcome = { id: string; attempt: number } & (
       output?: unknown
     }
   | { outcome: 'failed'; error: RemoteError }
-  | { outcome: 'released' }
+  | {
+      outcome: 'released'
+      /** How long to hold the job, and all that wait at the same gate, because another system asked to slow down. */
+      retryAfterMs?: number | undefined
+    }
   | {
       outcome: 'snoozed'
       /** For how long, in milliseconds. Costs no retry. */

@@ -40,12 +40,13 @@ function declarationsOf({ schedule }: AnyJob): readonly ScheduleDeclaration[] {
 async function definitionOf(config: Config, job: AnyJob, declaration: ScheduleDeclaration): Promise<Definition> {
   try {
     const tenant = scheduleTenant(declaration.tenant)
-    const { input } = await prepare(config, job, declaration.input, { tenant })
+    const { input, limitKey } = await prepare(config, job, declaration.input, { tenant })
     return {
       ...checkTiming(declaration),
       ...kindParts(job, config.crashBudget),
       tenant,
       name: scheduleName(declaration.name ?? job.kind),
+      limitKey,
       input: String(input),
     }
   } catch (error) {

@@ -17,6 +17,8 @@ export interface Definition extends Timing {
   kindPriority: number
   crashBudget: number
   priority: number | null
+  /** What the limit of the kind counts its jobs by; null if that has no key. */
+  limitKey: string | null
   /** JSON. */
   input: string
   jitterMs: number

@@ -107,10 +107,10 @@ export const setSchedule = statement<ScheduleRow>()(
   'schedule.set',
   (p: SetParams) => sql`
   with changed as (
-    insert into holdfast.schedule (tenant, name, kind, queue, crash_budget, kind_priority, priority, input, cron, every_ms, tz, jitter_ms, starts_at, ends_at,
-      missed, missed_window_ms, missed_cap, overlap, next_at, due_at, declared, updated_by)
+    insert into holdfast.schedule (tenant, name, kind, queue, crash_budget, kind_priority, priority, limit_key, input, cron, every_ms, tz, jitter_ms, starts_at,
+      ends_at, missed, missed_window_ms, missed_cap, overlap, next_at, due_at, declared, updated_by)
     select ${p.tenant}::text, ${p.name}::text, ${p.kind}::text, ${p.queue}::text, ${p.crashBudget}::smallint, ${p.kindPriority}::smallint, ${p.priority}::smallint,
-      ${p.input}::json, ${p.cron}::text, ${p.everyMs}::bigint, ${p.tz}::text, ${p.jitterMs}::bigint, ${p.startsAt}::timestamptz, ${p.endsAt}::timestamptz,
+      ${p.limitKey}::text, ${p.input}::json, ${p.cron}::text, ${p.everyMs}::bigint, ${p.tz}::text, ${p.jitterMs}::bigint, ${p.startsAt}::timestamptz, ${p.endsAt}::timestamptz,
       ${p.missed}::text, ${p.missedWindowMs}::bigint, ${p.missedCap}::int, ${p.overlap}::text, ${p.nextAt}::timestamptz, ${p.nextAt}::timestamptz,
       ${p.declared}::text, ${p.by}::text
     where (exists (select from holdfast.schedule where schedule.tenant = ${p.tenant} and schedule.name = ${p.name})
@@ -121,7 +121,7 @@ export const setSchedule = statement<ScheduleRow>()(
       )
     on conflict (tenant, name) do update
     set kind = excluded.kind, queue = excluded.queue, crash_budget = excluded.crash_budget, kind_priority = excluded.kind_priority,
-      priority = excluded.priority, input = excluded.input, cron = excluded.cron, every_ms = excluded.every_ms, tz = excluded.tz,
+      priority = excluded.priority, limit_key = excluded.limit_key, input = excluded.input, cron = excluded.cron, every_ms = excluded.every_ms, tz = excluded.tz,
       jitter_ms = excluded.jitter_ms, starts_at = excluded.starts_at, ends_at = excluded.ends_at, missed = excluded.missed,
       missed_window_ms = excluded.missed_window_ms, missed_cap = excluded.missed_cap, overlap = excluded.overlap,
       next_at = case when ${isSameTiming} then schedule.next_at else excluded.next_at end,

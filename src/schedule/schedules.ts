@@ -147,9 +147,12 @@ async function set(
   const tenant = scheduleTenant(schedule.tenant)
   const timing = checkTiming(schedule as GivenTiming)
   const job = await kindOf(schedule.kind, tenant, findKind)
-  const { input } = await prepareThrough({ config, flow }, { job, input: schedule.input, options: { tenant } })
+  const { input, limitKey } = await prepareThrough(
+    { config, flow },
+    { job, input: schedule.input, options: { tenant } },
+  )
   const kind = kindParts(job, config.crashBudget)
-  const definition: Definition = { ...timing, ...kind, name, tenant, input: String(input) }
+  const definition: Definition = { ...timing, ...kind, name, tenant, limitKey, input: String(input) }
   const most = config.schedulesPerTenant
   for (let tries = 1; tries <= mostTries; tries++) {
     // a slot that is due is decided by the definition that it was due under

@@ -1,5 +1,6 @@
 import { smallBytes, tinyBytes } from '../job/stored.ts'
 import { raw, type Sql, sql } from '../postgres/sql.ts'
+import { gateKeyOf } from '../transitions/gates.sql.ts'
 
 /**
  * The id of the job of a slot: a UUID of version 7 with the time of the slot; the rest is derived from tenant, name and slot. Whoever submits
@@ -31,7 +32,7 @@ export function isLastLive(schedule: string): Sql {
  */
 export function submitting(source: string): Sql {
   return sql`wanted as materialized (
-    select source.job_id, source.tenant, source.kind, source.input::text as input, octet_length(source.input::text) as bytes, source.run_at,
+    select source.job_id, source.tenant, source.kind, source.limit_key, source.input::text as input, octet_length(source.input::text) as bytes, source.run_at,
       coalesce(registered.queue, source.queue) as queue, coalesce(source.priority, registered.priority, source.kind_priority) as priority,
       coalesce(registered.crash_budget, source.crash_budget) as crash_budget
     from ${raw(source)} as source
@@ -45,16 +46,17 @@ export function submitting(source: string): Sql {
     where source.job_id is not null
   ),
   submitted as (
-    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, input)
-    select job_id, kind, queue, tenant, priority, crash_budget, now(), case when bytes <= ${smallBytes}::int then input::json end
+    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, limit_key, input)
+    select job_id, kind, queue, tenant, priority, crash_budget, now(), limit_key, case when bytes <= ${smallBytes}::int then input::json end
     from wanted
     on conflict (id) do nothing
     returning id
   ),
   queued as (
-    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget, submitted_at, input)
+    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget, submitted_at, input, gate_key)
     select wanted.job_id, greatest(now(), wanted.run_at), wanted.kind, wanted.queue, wanted.tenant, wanted.priority, wanted.crash_budget,
-      case when wanted.bytes <= ${tinyBytes}::int then now() end, case when wanted.bytes <= ${tinyBytes}::int then wanted.input end
+      case when wanted.bytes <= ${tinyBytes}::int then now() end, case when wanted.bytes <= ${tinyBytes}::int then wanted.input end,
+      ${gateKeyOf('wanted')}
     from wanted
     join submitted on submitted.id = wanted.job_id
   ),

@@ -9,6 +9,11 @@ import { type Statement, textOf } from '../postgres/sql.ts'
 import { itemDefinitions } from '../transitions/barrier-counters.sql.ts'
 import { joinDefinition } from '../transitions/end.sql.ts'
 import { logDefinitions } from '../transitions/event-log.sql.ts'
+import { gateOpeningDefinitions } from '../transitions/gate-opening.sql.ts'
+import { gatePickDefinitions } from '../transitions/gate-picks.sql.ts'
+import { gateRoomDefinitions } from '../transitions/gate-room.sql.ts'
+import { gatedClaimDefinitions } from '../transitions/gated-claim.sql.ts'
+import { hintDefinitions } from '../transitions/gates.sql.ts'
 import { statusDefinition } from '../transitions/job-status.sql.ts'
 import { signalDefinitions } from '../transitions/signal.sql.ts'
 import { snapshotDefinition } from '../transitions/snapshot.sql.ts'
@@ -39,6 +44,11 @@ export const definitions: readonly Definition[] = [
   snapshotDefinition,
   ...signalDefinitions,
   uniqueDefinition,
+  ...hintDefinitions,
+  ...gateRoomDefinitions,
+  ...gateOpeningDefinitions,
+  ...gatePickDefinitions,
+  ...gatedClaimDefinitions,
 ].map((statement) => ({
   name: statement.name,
   checksum: createHash('sha256')

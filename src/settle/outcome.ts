@@ -10,8 +10,9 @@ export interface JobError {
 
 /**
  * How an attempt ended. `hasFailedItems`: items of its stage failed, within the threshold. `parked`: the outcome that
- * the database refused; the job keeps it and isn't run again. An error of a fan-out: its producer gave up early. The signal
- * of a snooze: the job waits for it until its wait ends, whatever the delay.
+ * the database refused; the job keeps it and isn't run again. `holdMs`: how long the job, and all that wait at the same
+ * gate, are held back. An error of a fan-out: its producer gave up early. The signal of a snooze: the job waits for it until
+ * its wait ends, whatever the delay.
  */
 export type Outcome =
   | { move: 'finish'; stageName: string; output: string | null; hasFailedItems?: boolean }
@@ -19,7 +20,7 @@ export type Outcome =
   | { move: 'fanOut'; error?: JobError }
   | { move: 'retry'; error: JobError; delayMs: number; parked?: Outcome }
   | { move: 'fail'; error: JobError; isOptional: boolean }
-  | { move: 'release' }
+  | { move: 'release'; holdMs?: number }
   | { move: 'snooze'; delayMs: number; signal?: string }
 
 /** The outcome of one attempt, with the fence that permits writing it. */

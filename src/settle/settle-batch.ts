@@ -151,7 +151,7 @@ function wonOf({ count, places }: Moved, size: number): boolean[] {
 }
 
 /** The moves of statements that are not called after theirs. */
-const moveOf: Partial<Record<MoveKey, MoveName>> = { fail_optional: 'fail', wait: 'snooze' }
+const moveOf: Partial<Record<MoveKey, MoveName>> = { fail_optional: 'fail', wait: 'snooze', hold_back: 'release' }
 
 /** The same, including those that an earlier try has written. */
 async function withEarlier(runner: Runner, move: MoveKey, same: Settlement[], won: boolean[]): Promise<boolean[]> {

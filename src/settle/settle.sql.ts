@@ -148,6 +148,29 @@ export const releaseJobs = statement<Moved>()(
   from gone`,
 )
 
+/**
+ * Queues the jobs of attempts again for later, at no cost, because another system asked to slow down. A hint holds their gates back as well, if
+ * they came through one.
+ */
+export const holdBackJobs = statement<Moved>()(
+  'job.hold_back',
+  (p: { fences: HeldFence[]; holdsMs: number[] }) => sql`
+  with ${takingOut(p.fences, { names: 'hold_ms', lists: sql`${plainList(p.holdsMs)}::float8[]` })},
+  back as (${requeueing({ source: 'gone', runAt: raw(`now() + back.hold_ms * interval '1 ms'`) })}
+  ),
+  holding as (
+    insert into holdfast.gate_hint (queue, kind, key, held_until)
+    select held.queue, held.kind, held.gate_key, now() + max(gone.hold_ms) * interval '1 ms'
+    from gone
+    join held on held.held_id = gone.lease_id
+    where held.gate_key is not null
+    group by held.queue, held.kind, held.gate_key
+    on conflict (queue, kind, key, txid) do update set held_until = greatest(gate_hint.held_until, excluded.held_until)
+  ),${announcing('release', raw(`json_build_object('heldUntil', now() + hold_ms * interval '1 ms')`))}
+  select ${moved(p.fences, 'gone')}
+  from gone`,
+)
+
 const ids = (fences: readonly Fence[]) => plainList(fences.map((fence) => fence.id))
 const attempts = (fences: readonly Fence[]) => plainList(fences.map((fence) => fence.attempt))
 

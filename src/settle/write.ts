@@ -3,18 +3,28 @@ import type { Need } from '../transitions/held-rows.sql.ts'
 import { fanOutJobs } from './fan-out.sql.ts'
 import type { Outcome, Settlement } from './outcome.ts'
 import { parkJobs } from './park.sql.ts'
-import { advanceJobs, failJobs, failOptional, finishJobs, type Moved, releaseJobs, retryJobs } from './settle.sql.ts'
+import {
+  advanceJobs,
+  failJobs,
+  failOptional,
+  finishJobs,
+  holdBackJobs,
+  type Moved,
+  releaseJobs,
+  retryJobs,
+} from './settle.sql.ts'
 import { awaitSignals, snoozeJobs } from './snooze.sql.ts'
 
 type Of<M extends Outcome['move']> = Settlement & { outcome: Extract<Outcome, { move: M }> }
 
 /** Identifies the statement that writes an outcome. */
-export type MoveKey = Outcome['move'] | 'fail_optional' | 'park' | 'wait'
+export type MoveKey = Outcome['move'] | 'fail_optional' | 'park' | 'wait' | 'hold_back'
 
 /** The statement that writes this outcome. */
 export function moveKeyOf(outcome: Outcome): MoveKey {
   if (outcome.move === 'retry' && outcome.parked) return 'park'
   if (outcome.move === 'snooze' && outcome.signal !== undefined) return 'wait'
+  if (outcome.move === 'release' && outcome.holdMs !== undefined) return 'hold_back'
   return outcome.move === 'fail' && outcome.isOptional ? 'fail_optional' : outcome.move
 }
 
@@ -64,6 +74,11 @@ export function writeOutcomes(runner: Runner, { move, same }: { move: MoveKey; s
       return runner.run(fanOutJobs, {
         fences,
         errors: (same as Of<'fanOut'>[]).map(({ outcome: { error } }) => (error ? JSON.stringify(error) : null)),
+      })
+    case 'hold_back':
+      return runner.run(holdBackJobs, {
+        fences,
+        holdsMs: (same as Of<'release'>[]).map(({ outcome }) => outcome.holdMs ?? 0),
       })
     case 'release':
       return runner.run(releaseJobs, { fences })

@@ -6,6 +6,7 @@ import { canonical } from '../job/canonical.ts'
 import { type AnyJob, isName, isPriority } from '../job/define.ts'
 import { partsOf } from '../job/exact-json.ts'
 import { freshJobId, type JobId } from '../job/id.ts'
+import { checkedLimitKey, limitKeyOf } from '../job/limit.ts'
 import { RawJson } from '../job/raw-json.ts'
 import { encodeStorable } from '../job/storable.ts'
 import { type OnConflict, type Unique, uniqueProblem } from '../job/unique.ts'
@@ -29,6 +30,8 @@ export interface SubmitOptions {
   delayMs?: number
   /** 1 (first) to 4 (last). Default: the kind's priority. */
   priority?: number
+  /** What the limit of its kind counts the job by, in place of the key that the kind computes from the input. */
+  limitKey?: string
   /** A small JSON object to store with the job. */
   meta?: Record<string, unknown>
   /** A webhook for the events of this job. */
@@ -86,6 +89,8 @@ export interface PreparedJob {
   meta: string | null
   trace: string | null
   webhook: PreparedWebhook | null
+  /** What the limit of its kind counts it by; null if that has no key. */
+  limitKey: string | null
 }
 
 /**
@@ -139,6 +144,7 @@ function prepareChecked(
     meta: metaOf(config, options.meta),
     trace: options.traceparent ?? null,
     webhook,
+    limitKey: keyOfLimit(job, options, () => parsed(input, json)),
   }
 }
 
@@ -157,6 +163,16 @@ function encodeInput(config: Config, job: AnyJob, input: unknown): { json: strin
     'input_too_large',
     `The input of kind ${job.kind} is ${bytes} bytes; the limit is ${config.maxInputBytes} (setting maxInputBytes). Store large data elsewhere and submit a reference.`,
   )
+}
+
+function keyOfLimit({ kind, limit }: AnyJob, { limitKey }: SubmitOptions, input: () => unknown): string | null {
+  if (limitKey !== undefined) return checkedLimitKey(kind, limitKey)
+  return limit?.key === undefined ? null : limitKeyOf(kind, limit, input())
+}
+
+/** The input as an object, also if it was submitted as bytes. */
+function parsed(input: unknown, json: string | Buffer): unknown {
+  return input instanceof RawJson ? JSON.parse(String(json)) : input
 }
 
 function metaOf({ maxMetaBytes }: Config, meta: SubmitOptions['meta']): string | null {

@@ -3,6 +3,7 @@ import type { SubmitOutcome } from '../job/unique.ts'
 import { mixedList, plainList, sparseList, textList } from '../postgres/array-text.ts'
 import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { type CancelledRow, cancelling } from '../transitions/cancel.sql.ts'
+import { gateKeyOf } from '../transitions/gates.sql.ts'
 import { heldPlace } from '../transitions/leases.sql.ts'
 import { wakeIdle } from '../transitions/wake.sql.ts'
 import type { PreparedJob } from './prepare.ts'
@@ -39,7 +40,7 @@ function rowsOf(jobs: PreparedJob[]): Sql {
     select id, coalesce(kind, ${first?.kind}::text) as kind, coalesce(queue, ${first?.queue}::text) as queue,
       coalesce(tenant, ${first?.tenant}::text) as tenant, coalesce(priority, ${first?.priority}::smallint) as priority,
       coalesce(crash_budget, ${first?.crashBudget}::smallint) as crash_budget, coalesce(delay_ms, ${first?.delayMs}::float8) as delay_ms,
-      coalesce(is_apart, ${first && isApart(first)}::boolean) as is_apart, run_at, number, key, fingerprint, input, meta, trace,
+      coalesce(is_apart, ${first && isApart(first)}::boolean) as is_apart, run_at, number, key, fingerprint, input, meta, trace, limit_key,
       not coalesce(is_apart, ${first && isApart(first)}::boolean) and octet_length(input) <= ${tinyBytes}::int as is_tiny
     from unnest(
       ${plainList(jobs.map(({ id }) => id))}::uuid[], ${differing(jobs, ({ kind }) => kind)}::text[], ${differing(jobs, ({ queue }) => queue)}::text[],
@@ -48,8 +49,8 @@ function rowsOf(jobs: PreparedJob[]): Sql {
       ${differing(jobs, isApart)}::boolean[], ${sparseList(jobs.map(({ runAt }) => runAt?.toISOString() ?? null))}::timestamptz[],
       ${sparseList(jobs.map(({ key }) => key))}::text[], ${sparseList(jobs.map(({ fingerprint }) => fingerprint))}::text[],
       ${mixedList(jobs.map(({ input }) => input))}::text[], ${sparseList(jobs.map(({ meta }) => meta))}::text[],
-      ${sparseList(jobs.map(({ trace }) => trace))}::text[]
-    ) with ordinality as given (id, kind, queue, tenant, priority, crash_budget, delay_ms, is_apart, run_at, key, fingerprint, input, meta, trace, number)`
+      ${sparseList(jobs.map(({ trace }) => trace))}::text[], ${sparseList(jobs.map(({ limitKey }) => limitKey))}::text[]
+    ) with ordinality as given (id, kind, queue, tenant, priority, crash_budget, delay_ms, is_apart, run_at, key, fingerprint, input, meta, trace, limit_key, number)`
 }
 
 /**
@@ -134,14 +135,14 @@ function inserting(p: { jobs: PreparedJob[] }): Sql {
     join accepted on accepted.id = hook.job_id
   ),
   queued as (
-    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget, submitted_at, input)
+    insert into holdfast.ready (job_id, run_at, kind, queue, tenant, priority, crash_budget, submitted_at, input, gate_key)
     select id, greatest(now(), coalesce(run_at, case when delay_ms > 0 then now() + delay_ms * interval '1 ms' else statement_timestamp() + ${apart} end)), kind, queue, tenant, priority, crash_budget,
-      case when is_tiny then now() end, case when is_tiny then input end
+      case when is_tiny then now() end, case when is_tiny then input end, ${gateKeyOf('accepted')}
     from accepted
   ),
   submitted as (
-    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, input)
-    select id, kind, queue, tenant, priority, crash_budget, now(), case when not is_apart then input::json end
+    insert into holdfast.job (id, kind, queue, tenant, priority, crash_budget, submitted_at, limit_key, input)
+    select id, kind, queue, tenant, priority, crash_budget, now(), limit_key, case when not is_apart then input::json end
     from accepted
     returning id
   )`

@@ -43,6 +43,7 @@ import type { HeldFence } from '../job/id.ts'
 import { tinyBytes } from '../job/stored.ts'
 import { plainList } from '../postgres/array-text.ts'
 import { raw, type Sql, sql, textOf } from '../postgres/sql.ts'
+import { gateKeyOf } from './gates.sql.ts'
 
 /** What a statement needs to find attempts: one entry per attempt, and one per lease with the bits to set. */
 interface Places {
@@ -103,7 +104,7 @@ export function takingOut(fences: readonly HeldFence[], more?: MoreColumns): Sql
     : ''
   return sql`
   held as materialized (
-    select lease.id as held_id, lease.session_id, lease.kind, lease.stage, lease.due_at, lease.tenant, lease.barrier_ids is not null as has_items, lease.done,
+    select lease.id as held_id, lease.session_id, lease.kind, lease.queue, lease.gate_key, lease.stage, lease.due_at, lease.tenant, lease.barrier_ids is not null as has_items, lease.done,
       lease.done | mask.bits as done_then, lease.job_ids || '{}'::uuid[] as ids, lease.attempts as attempts_of, lease.failures as failures_of, lease.crashes as crashes_of, lease.flawed as flawed_of
     from unnest(${places.leases}::bigint[], ${places.masks}::varbit[]) as mask (lease_id, bits)
     cross join lateral (
@@ -271,9 +272,9 @@ export function requeueing({
   const of = (column: string) => (/^[a-z_]+$/.test(column) ? `back.${column}` : column)
   return sql`
     insert into holdfast.ready (job_id, run_at, stage, attempt, failures, crashes, is_flawed, kind, queue, tenant, priority, crash_budget, barrier_id, is_part,
-      submitted_at, input)
+      submitted_at, input, gate_key)
     select job.id, ${runAt}, ${raw(`${of(stage)}, ${of(attempt)}, ${of(failures)}, ${of(crashes)}, ${of(isFlawed)}`)},
-      job.kind, job.queue, job.tenant, job.priority, job.crash_budget, job.barrier_id, job.is_part, ${ifTiny('submitted_at')}, ${ifTiny('input::text')}
+      job.kind, job.queue, job.tenant, job.priority, job.crash_budget, job.barrier_id, job.is_part, ${ifTiny('submitted_at')}, ${ifTiny('input::text')}, ${gateKeyOf('job')}
     from ${raw(source)} as back
     cross join lateral (select * from holdfast.job where job.id = back.id limit 1) as job`
 }

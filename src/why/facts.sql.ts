@@ -5,6 +5,7 @@ import { continues, isContinuation } from './continuation.sql.ts'
 import { deliveries, groups, oldestWriter } from './deliveries.sql.ts'
 import type { Facts } from './facts.ts'
 import { ledger, stragglers } from './fan-out.sql.ts'
+import { limit } from './limits.sql.ts'
 import { oldestSnapshot } from './old-snapshot.sql.ts'
 import { ahead } from './queue-position.sql.ts'
 import { isLocked, unresponsive, vitals, workers } from './workers.sql.ts'
@@ -62,7 +63,7 @@ function asked(id: Sql): Asked {
     deliveries: deliveries(id),
     oldestWriter,
     oldestSnapshot: sql`case when job.id is not null then ${oldestSnapshot} end`,
-    more: sql`, 'unresponsive', ${unresponsive(id)}, 'scheduled', ${scheduled(id)}, 'bulk', ${bulkOf(id, mostEvents)}`,
+    more: sql`, 'unresponsive', ${unresponsive(id)}, 'scheduled', ${scheduled(id)}, 'bulk', ${bulkOf(id, mostEvents)}, 'limit', ${limit}`,
   }
 }
 

@@ -1,4 +1,5 @@
 import type { State } from '../job/machine.ts'
+import type { LimitFacts } from './limit-facts.ts'
 import type { SnapshotFacts } from './old-snapshot.ts'
 
 /** How many jobs ahead of another are counted. */
@@ -264,6 +265,8 @@ export interface Facts {
   unique?: { key: string; until: Moment | null } | null
   /** The bulk operation that changed it last. */
   bulk?: { id: string; operation: string; state: string; nextAt: Moment; leaseUntil: Moment } | null
+  /** The limits that apply to it, if it waits at a gate. */
+  limit?: LimitFacts | null
   /** How many due jobs of its kind are ahead of it; `mostAhead` stands for that many or more. */
   ahead?: number | null
   barriers: BarrierFacts[]

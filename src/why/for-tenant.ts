@@ -1,4 +1,5 @@
 import { type Facts, type GroupFacts, isBehind } from './facts.ts'
+import type { OneLimitFacts } from './limit-facts.ts'
 
 /**
  * The facts that a tenant may see: nothing about the machines that serve all tenants, and nothing about other tenants. Counts and positions in
@@ -12,11 +13,17 @@ export function forTenant(facts: Facts): Facts {
     queue: without(facts.queue, ['pausedBy', 'reason']),
     workers: facts.workers && without(facts.workers, ['holding', 'busy', 'unresponsive', 'blocked', 'blockedMs']),
     ...(facts.unresponsive && { unresponsive: facts.unresponsive.map((one) => without(one, ['host', 'pid'])) }),
+    ...(facts.limit && { limit: { ...facts.limit, limits: facts.limit.limits.map(limitForTenant) } }),
     leader: facts.leader && without(facts.leader, ['holder', 'sweepMs']),
     oldestWriter: facts.oldestWriter && { since: facts.oldestWriter.since },
     events: facts.events.map((event) => without(event, ['seq'])),
     groups: facts.groups.filter(({ name }) => name === 'webhooks').map(groupForTenant),
   }
+}
+
+/** Whose jobs hold the slots, and how many more than the limit allows, is about other tenants too. */
+function limitForTenant(limit: OneLimitFacts): OneLimitFacts {
+  return { ...without(limit, ['holders']), holding: Math.min(limit.holding, limit.concurrency ?? 0) }
 }
 
 /** What currently fails in the group, and when it last moved, may be about another tenant's event. */

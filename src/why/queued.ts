@@ -3,6 +3,7 @@ import { isSuspect } from '../job/define.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
 import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
 import { mostAhead, type WorkerFacts } from './facts.ts'
+import { limitRules } from './limited.ts'
 import { formatSnapshot } from './old-snapshot.ts'
 import type { Rule } from './rule.ts'
 
@@ -174,6 +175,7 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     next: () => ({ what: 'It is claimed as soon as a worker whose kind has that stage starts', byAt: null }),
     repair: null,
   },
+  ...limitRules,
   {
     code: 'suspect',
     states,

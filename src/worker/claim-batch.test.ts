@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type ClaimBatch, separator } from './claim.sql.ts'
+import { type ClaimBatch, separator } from '../transitions/claim.sql.ts'
 import { rowsOf } from './claim-batch.ts'
 
 function batchOf(rows: { id: string; tenant: string; input: string }[], more: Partial<ClaimBatch> = {}): ClaimBatch {

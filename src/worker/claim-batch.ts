@@ -1,4 +1,4 @@
-import { type ClaimBatch, separator } from './claim.sql.ts'
+import { type ClaimBatch, separator } from '../transitions/claim.sql.ts'
 
 /** A claimed job. */
 export interface ClaimedRow {

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { HoldfastError, messageOf, PermanentError } from '../errors/errors.ts'
+import { HoldfastError, messageOf, PermanentError, retryAfterOf } from '../errors/errors.ts'
 import { isLocked, isNobodysFault } from '../postgres/connection.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 import type { Attempt } from './attempt.ts'
@@ -38,6 +38,12 @@ export function failure(attempt: Attempt, error: JobError): Outcome {
  */
 export function isBlameless(thrown: unknown): boolean {
   return thrown instanceof HoldfastError && (isNobodysFault(thrown) || isLocked(thrown))
+}
+
+/** The outcome of an attempt whose handler threw this. */
+export function thrownBy(attempt: Attempt, thrown: unknown): Outcome {
+  const holdMs = attempt.abortedBy ? undefined : retryAfterOf(thrown)
+  return holdMs === undefined ? failure(attempt, errorOf(attempt, thrown)) : { move: 'release', holdMs }
 }
 
 /** The error of an attempt that exceeded its timeout. */

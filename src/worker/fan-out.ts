@@ -6,7 +6,7 @@ import type { StageContext } from '../job/define.ts'
 import { failedItems, type Summary, thresholdOf } from '../job/fan-out.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 import type { Attempt } from './attempt.ts'
-import { errorOf, failure, isBlameless } from './conclude.ts'
+import { errorOf, failure, isBlameless, thrownBy } from './conclude.ts'
 import type { HandlerParts } from './handler.ts'
 
 /** What running a stage led to: an output, or an outcome that is already decided. */
@@ -58,7 +58,7 @@ export async function runFanOut(
 function shortOf(attempt: Attempt, thrown: unknown): Ran {
   if (isBlameless(thrown)) throw thrown
   const error = errorOf(attempt, thrown)
-  const outcome = failure(attempt, error)
+  const outcome = thrownBy(attempt, thrown)
   if (outcome.move === 'fail' && error.code === 'handler_failed') return { outcome: { move: 'fanOut', error } }
   // a middleware sees what its producer threw; the outcome is the same
   throw thrown

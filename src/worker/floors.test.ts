@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { priorities } from '../job/names.ts'
-import type { ClaimBatch } from './claim.sql.ts'
+import type { ClaimBatch } from '../transitions/claim.sql.ts'
 import { Floors } from './floors.ts'
 
 const lanes = [1, 2].map((priority) => ({ queue: 'q', kind: 'k', priority, stageCount: 1 }))

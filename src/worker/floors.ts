@@ -1,4 +1,4 @@
-import type { ClaimBatch } from './claim.sql.ts'
+import type { ClaimBatch } from '../transitions/claim.sql.ts'
 import { type Lane, rotated } from './lanes.ts'
 
 /** How often a busy worker looks further back than the floor it has reached. */

@@ -8,7 +8,7 @@ import type { Wait } from '../job/wait.ts'
 import type { Store } from '../postgres/store.ts'
 import type { JobError, Outcome } from '../settle/outcome.ts'
 import { type Attempt, eachOf } from './attempt.ts'
-import { errorOf, failure, isBlameless, success } from './conclude.ts'
+import { errorOf, failure, isBlameless, success, thrownBy } from './conclude.ts'
 import { type Ran, runFanOut } from './fan-out.ts'
 import type { Parents } from './parents.ts'
 import { snooze, unlessSnoozed } from './snooze.ts'
@@ -63,7 +63,7 @@ async function runStage(parts: HandlerParts, attempt: Attempt): Promise<Outcome>
   } catch (thrown) {
     // it is not the handler's fault if our database was unreachable or full when an item asked for its parent
     if (attempt.row.is_part && isBlameless(thrown)) return { move: 'release' }
-    return failure(attempt, errorOf(attempt, thrown))
+    return thrownBy(attempt, thrown)
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Config } from '../config/config.ts'
 import type { AnyJob, AnyStage } from '../job/define.ts'
 import { storedKeep } from '../job/keep.ts'
-import type { Runner } from '../postgres/store.ts'
+import { declareKinds } from '../limits/limits.ts'
+import type { Store } from '../postgres/store.ts'
 import { registerKinds } from './kind.sql.ts'
 
 /** A stage, as it is registered. `signal` is what it waits for, if it waits. */
@@ -10,7 +11,7 @@ export function registeredStage({ name, optional = false, wait }: AnyStage) {
 }
 
 /** Registers the kinds that this worker can run, for all tenants. */
-export async function registerJobs(store: Runner, config: Config, jobs: readonly AnyJob[]): Promise<void> {
+export async function registerJobs(store: Store, config: Config, jobs: readonly AnyJob[]): Promise<void> {
   await store.run(registerKinds, {
     tenant: '',
     names: jobs.map((job) => job.kind),
@@ -20,4 +21,5 @@ export async function registerJobs(store: Runner, config: Config, jobs: readonly
     stages: jobs.map((job) => JSON.stringify(job.stages.map(registeredStage))),
     keeps: jobs.map((job) => storedKeep(job.keep)),
   })
+  await declareKinds(store, jobs)
 }

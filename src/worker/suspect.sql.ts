@@ -24,6 +24,7 @@ function longestWaiting(p: { lanes: Lane[] }, which: Sql): Sql {
     from holdfast.ready as job
     where job.queue = lane.queue and job.kind = lane.kind and job.priority = lane.priority
       and job.run_at <= now() and job.stage < lane.stage_count and ${isSuspect} and ${which}
+      and (job.gate_key is null or holdfast.has_room(job.queue, job.kind, job.gate_key))
     order by job.run_at
     limit 1
   ) as first

@@ -1,6 +1,8 @@
 import { raw, sql, statement, target } from '../postgres/sql.ts'
+import { type ClaimAnswer, claimOf, tellingAll } from '../transitions/claim.sql.ts'
 import { isSuspect } from '../transitions/suspect.sql.ts'
-import { type Claim, claimThose, tellingAll } from './claim.sql.ts'
+import { type Claim, claimThose, holderOf } from './claim.sql.ts'
+import type { GatedClaim } from './gated-claim.sql.ts'
 import type { Lane } from './lanes.ts'
 
 /** The due jobs of these lanes, by what `ready` alone says of them: whatever else belongs to a job may be unreadable. */
@@ -21,19 +23,49 @@ export const dueIds = statement<{ id: string; is_suspect: boolean }>()(
   ) as due`,
 )
 
+/** What the claim that failed asked of gates. */
+export interface GatedTrial extends GatedClaim {
+  /** Of a remote worker: its tenant, or null for any. */
+  tenant?: string | null
+  isRemote: boolean
+}
+
+/** The jobs that a claim through gates would take, by what `ready` and the gates say. Its caller rolls it back. */
+export const gatedIds = statement<{ id: string }>()(
+  'gate.pick',
+  (p: GatedTrial) => sql`
+  select job.job_id as id
+  from holdfast.pick_gated(${p.lanes.map(({ queue }) => queue)}::text[], ${p.lanes.map(({ kind }) => kind)}::text[],
+    ${p.lanes.map(({ stageCount }) => stageCount)}::smallint[], ${p.most}::int, ${p.mostBytes}::float8, ${p.tenant ?? null}::text, ${p.isRemote}::boolean,
+    ${p.isSuspect}::boolean, ${p.after}::text) as picked
+  cross join lateral unnest(picked.places) as one (place)
+  cross join lateral (select waiting.job_id from holdfast.ready as waiting where waiting.ctid = one.place) as job`,
+)
+
+/** Reads all that a worker would get. */
+const readingAll: ClaimAnswer = {
+  ...tellingAll,
+  answer: raw(`
+  select count(*)::int as count, sum(octet_length(coalesce(input, own_input)::text) + octet_length(outputs))::float8 as bytes
+  from told`),
+}
+
 /** Claims only these jobs, as a trial: its caller rolls it back. */
 export const claimOnly = statement<{ count: number; bytes: number | null }>()(
   'job.claim_only',
-  (p: Claim & { ids: readonly string[] }) =>
-    claimThose(
-      p,
-      sql`job.job_id = any(${p.ids}::uuid[])`,
-      // reads all that a worker would get
-      raw(`
-  select count(*)::int as count, sum(octet_length(coalesce(input, own_input)::text) + octet_length(outputs))::float8 as bytes
-  from told`),
-      tellingAll,
-    ),
+  (p: Claim & { ids: readonly string[] }) => claimThose(p, sql`job.job_id = any(${p.ids}::uuid[])`, readingAll),
+)
+
+/** The same past their gates. No limit is exceeded by a claim that is rolled back. */
+export const claimOnlyGated = statement<{ count: number; bytes: number | null }>()(
+  'job.claim_only_gated',
+  (p: Pick<Claim, 'sessionId' | 'deadlinesMs'> & { ids: readonly string[] }) =>
+    claimOf({
+      places: sql`array(select own.ctid from holdfast.ready as own where own.job_id = any(${p.ids}::uuid[]) for update skip locked)`,
+      holder: holderOf(p),
+      isGated: true,
+      how: readingAll,
+    }),
 )
 
 /** Moves jobs that can't be claimed to a later time, and says why in the log of events. */

@@ -82,6 +82,7 @@ export function batchOf({ parent, barrier }: { parent: Running; barrier: Barrier
     inputs: numbers.map(String),
     keys: numbers.map(String),
     positions: numbers,
+    limitKeys: numbers.map(() => null),
   }
 }
 

@@ -127,6 +127,7 @@ const fanning = {
 }
 const all = {
   hold: defineJob('hold', { timeoutMs: hour, retries: 0, run: hold }),
+  single: defineJob('single', { timeoutMs: hour, limit: { concurrency: 1 }, run: hold }),
   staged: defineJob('staged', {
     stages: [
       { name: 'one', run: (ctx) => hold({ ...ctx, input: { name: 'one' } }) },

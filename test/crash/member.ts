@@ -117,6 +117,7 @@ const nothing = () => {}
 /** The kinds of the members, for tests that submit. Their handlers are in member.mjs. */
 export const memberKinds = {
   hold: defineJob('hold', { run: nothing }),
+  single: defineJob('single', { limit: { concurrency: 1 }, run: nothing }),
   staged: defineJob('staged', { run: nothing }),
   stubborn: defineJob('stubborn', { run: nothing }),
   block: defineJob('block', { run: nothing }),

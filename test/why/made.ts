@@ -18,6 +18,7 @@ import type { Fixtures } from '../fixtures.ts'
 import type { Running } from '../given.ts'
 import { drain, expire, plain } from '../owned.ts'
 import { setCrashes, takeOut, makeWait as waitByHand } from '../places.ts'
+import { gateOrphansMade, limitsMade } from './limits-made.ts'
 
 /** What a situation is made of. */
 export type On = Pick<Fixtures, 'given' | 'store' | 'query' | 'hf' | 'pool'> & {
@@ -46,7 +47,7 @@ const anError = JSON.stringify({ code: 'handler_failed', message: 'It broke.' })
 export async function clear(query: On['query']): Promise<void> {
   await query(`do $$ declare name text; begin
     foreach name in array array['job', 'ready', 'lease', 'waiting', 'outcome', 'barrier', 'owned_barrier', 'session', 'queue', 'delivery', 'endpoint', 'event_log',
-      'event_group', 'event_reader', 'leader', 'snapshot', 'refusal', 'kind', 'stage_output', 'parked_outcome', 'schedule', 'schedule_slot'] loop
+      'event_group', 'event_reader', 'leader', 'snapshot', 'refusal', 'kind', 'limiter', 'key_limit', 'gate', 'gate_hint', 'stage_output', 'parked_outcome', 'schedule', 'schedule_slot'] loop
       execute format('delete from holdfast.%I', name);
     end loop;
   end $$`)
@@ -638,6 +639,7 @@ export const orphansMade: Record<OrphanName, Made> = {
     repair: 'revive',
     after: 'no-worker',
   },
+  ...gateOrphansMade,
   'unknown-kind': {
     async make(on) {
       const { id, queue } = await on.given.queued({ kind: 'sample' })
@@ -750,6 +752,7 @@ export const othersMade: Made[] = [
     but: /The row is at stage 2; the kind was last registered with 1\./,
     next: /whose kind has that stage/,
   },
+  ...limitsMade,
   {
     async make(on) {
       const { id, queue } = await on.given.queued()

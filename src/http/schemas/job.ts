@@ -91,6 +91,7 @@ export const newJob = z
     runAt: time.optional().openapi({ description: 'Run no earlier than this time.' }),
     delayMs: z.number().min(0).max(3_153_600_000_000).optional(),
     priority: z.number().int().min(1).max(4).optional().openapi({ description: '1 (first) to 4 (last).' }),
+    limitKey: text(200).min(1).optional().openapi({ description: 'What the limit of the kind counts the job by.' }),
     meta: fields.optional().openapi({ description: 'Small custom data, stored with the job.' }),
     webhook: webhook.optional(),
   })

@@ -108,7 +108,11 @@ export const outcome = z
         stack: z.string().max(100_000).optional(),
       }),
     }),
-    z.strictObject({ ...fence, outcome: z.literal('released') }),
+    z.strictObject({
+      ...fence,
+      outcome: z.literal('released'),
+      retryAfterMs: z.number().int().min(0).max(604_800_000).optional(),
+    }),
     z.strictObject({
       ...fence,
       outcome: z.literal('snoozed'),

@@ -12,21 +12,31 @@ const pickedBytes = raw(`case when picked.is_light then 0::float8 else
             end`)
 
 /**
+ * The size of each of these places in `ready`, and of all up to it. `isFitting` says whether to take one: they are taken in order, as many as
+ * fit into so many bytes; the first that is not light in any case.
+ */
+export const weighing = (places: Sql): Sql => sql`
+          select sized.place, sized.bytes, sum(sized.bytes) over (order by sized.number) as bytes_so_far
+          from (
+            select one.place, one.number, ${pickedBytes} as bytes
+            from unnest(${places}) with ordinality as one (place, number)
+            cross join lateral (select job_id, stage, ${isLight} as is_light from holdfast.ready where ctid = one.place offset 0) as picked
+          ) as sized`
+
+/** Whether to take a row of `weighing`. */
+export const isFitting = (soFar: Sql, mostBytes: Sql): Sql =>
+  sql`${soFar} <= ${mostBytes} or ${soFar} = weighed.bytes`
+
+/**
  * As many of the picked jobs, in order, as fit into so many bytes; the first one in any case. If all are light, as
  * most are, none is weighed: that would cost a tenth of the claim.
  */
 export const fitting = (picked: Sql, mostBytes: number): Sql => sql`
       select case when found.are_light then found.places else array(
         select weighed.place
-        from (
-          select sized.place, sized.bytes, sum(sized.bytes) over (order by sized.number) as bytes_so_far
-          from (
-            select one.place, one.number, ${pickedBytes} as bytes
-            from unnest(found.places) with ordinality as one (place, number)
-            cross join lateral (select job_id, stage, ${isLight} as is_light from holdfast.ready where ctid = one.place offset 0) as picked
-          ) as sized
+        from (${weighing(raw('found.places'))}
         ) as weighed
-        where weighed.bytes_so_far <= ${mostBytes}::float8 or weighed.bytes_so_far = weighed.bytes
+        where ${isFitting(raw('weighed.bytes_so_far'), sql`${mostBytes}::float8`)}
       ) end
       from (
         select array_agg(picked.place) as places, bool_and(picked.is_light) as are_light
