@@ -97,6 +97,9 @@ async function carryOut(order: Order): Promise<string[]> {
       await running().limits.remove({ kind: 'limited', key: 'one' })
       await running().limits.remove({ queue: 'limited' })
       return []
+    case 'limit-remote':
+      await running().limits.set({ kind: 'remote-limited' }, { concurrency: 1 })
+      return []
     case 'reclaim':
       await running().reclaim({ supervisor, pid: order.pid })
       return []

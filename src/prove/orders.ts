@@ -60,7 +60,7 @@ export type Order =
   | { do: 'submit-unique'; kind: string; unique: Unique; onConflict: OnConflict; delayMs?: number }
   | { do: 'signal'; id: string; name: string }
   | { do: 'read'; id: string }
-  | { do: 'pause' | 'limit' }
+  | { do: 'pause' | 'limit' | 'limit-remote' }
   | { do: 'reclaim'; pid: number }
   | BarrierOrder
   | BusOrder

@@ -32,6 +32,8 @@ export function remoteKinds(report: Report): Record<string, AnyJob> {
         { name: 'publish', run: ok },
       ],
     }),
+    // a scenario limits it
+    defineJob('remote-limited', { run: ok }),
     defineJob('remote-chatty', { run: observed(report, chat) }),
     // its first attempt is long enough that a worker that stops has to give it back, even on a slow machine
     defineJob('remote-suspect', {

@@ -1,6 +1,6 @@
 import { sql, statement } from '../../postgres/sql.ts'
 
-/** Makes the database reject every claim of one kind, as a user's trigger might. */
+/** Makes the database reject every claim of two kinds, as a user's trigger might. */
 export const refuseClaims = statement<never>()(
   'prove.refuse_claims',
   () => sql`
@@ -8,8 +8,8 @@ export const refuseClaims = statement<never>()(
   begin
     create or replace function holdfast.refuse_claim() returns trigger language plpgsql as $refuse$
     begin
-      if new.kind = 'staged' then
-        raise exception 'planted: no claim of kind staged';
+      if new.kind in ('staged', 'limited') then
+        raise exception 'planted: no claim of kind %', new.kind;
       end if;
       return new;
     end $refuse$;
@@ -25,6 +25,6 @@ export const allowClaims = statement<never>()(
   do $$
   begin
     drop trigger if exists refuse_claim on holdfast.lease;
-    update holdfast.ready set run_at = now() where kind = 'staged' and run_at > now();
+    update holdfast.ready set run_at = now() where kind in ('staged', 'limited') and run_at > now();
   end $$`,
 )

@@ -3,15 +3,15 @@ import type { Scenario } from '../scenario.ts'
 import { startWorkers, waitMs } from './steps.ts'
 import { allowClaims, refuseClaims } from './unclaimable.sql.ts'
 
-/** A database that rejects every claim of a kind, and accepts it later. */
+/** A database that rejects every claim of two kinds, one of which waits at a gate, and accepts them later. */
 export const unclaimable: Scenario = {
   name: 'unclaimable',
-  provokes: 'a job that makes every claim fail: found among the others, postponed, and claimed once that works',
-  owns: ['job.due_ids', 'job.claim_only', 'job.postpone'],
+  provokes: 'jobs that make every claim fail, one of them at a gate: found among the others, postponed, and claimed once that works',
+  owns: ['job.due_ids', 'job.claim_only', 'gate.pick', 'job.claim_only_gated', 'job.postpone'],
   async run(context) {
     const { ask } = context
     await context.processes.start('submitter', 'submitter')
-    const bad = await context.submit('staged')
+    const bad = await Promise.all([context.submit('staged'), context.submit('limited')])
     await ask(refuseClaims, {})
     await startWorkers(context)
     await context.untilFinal([await context.submit('short')], waitMs)
@@ -19,8 +19,8 @@ export const unclaimable: Scenario = {
     // a worker whose trial failed shortly before may postpone it once more
     const isOver = async () => {
       await ask(allowClaims, {})
-      return context.areFinal([bad])
+      return context.areFinal(bad)
     }
-    await eventually(isOver, { ms: waitMs, what: 'the job was claimed once the database accepted that' })
+    await eventually(isOver, { ms: waitMs, what: 'the jobs were claimed once the database accepted that' })
   },
 }

@@ -11,7 +11,7 @@ const start: GateCursor = { queue: '', kind: '', key: '' }
 export function reopenGates(): Duty {
   let cursor = start
   let reopenedAtMs = Number.NEGATIVE_INFINITY
-  let forgotAtMs = performance.now()
+  let forgotAtMs = Number.NEGATIVE_INFINITY
   return {
     name: 'reopenGates',
     everyMs: 1_000,
