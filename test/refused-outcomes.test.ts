@@ -17,9 +17,11 @@ async function refuse(
   on: string,
   { table = 'outcome', errcode = 'P0001' }: Refusal = {},
 ): Promise<() => Promise<unknown>> {
+  // a sequence also counts what is rolled back
+  await query('create sequence refusals')
   await query(`create function refused() returns trigger language plpgsql as $$
     begin
-      if ${when} then raise exception 'planted' using errcode = '${errcode}'; end if;
+      if ${when} then perform nextval('refusals'); raise exception 'planted' using errcode = '${errcode}'; end if;
       return case when tg_op = 'DELETE' then old else new end;
     end $$`)
   await query(`create trigger refused before ${on} on holdfast.${table} for each row execute function refused()`)
@@ -27,10 +29,10 @@ async function refuse(
 }
 
 /**
- * What one row can cause on a healthy connection: a trigger that asks another database, which is down, stopping or full; a file that can't be
- * read; a limit of the server for one statement.
+ * What one row can cause on a healthy connection: a trigger that asks another database, which is down, stopping or full; a limit of the
+ * server for one statement.
  */
-const rowsErrors = ['08001', '08006', '57P01', '53300', '53400', '58030', '58P01']
+const rowsErrors = ['08001', '08006', '57P01', '53300', '53400']
 
 const isBad = `(select kind from holdfast.job where id = new.job_id) = 'bad'`
 
@@ -133,6 +135,46 @@ test.for(['08006', '58030'])(
   { timeout: 60_000 },
   (errcode, { open, query }) => parksUntilAccepted(errcode, { open, query }),
 )
+
+test('outcomes that a file error keeps from being written for a moment are written, and fail no job', async ({
+  open,
+  query,
+}) => {
+  const { runs, bad } = kinds()
+  const allow = await refuse(query, `${isBad} and new.state = 'succeeded'`, 'insert', { errcode: '58030' })
+  const hf = await open({ jobs: [bad] })
+  await hf.work()
+  const handles = await hf.submitMany(bad, [{ input: 1 }, { input: 2 }])
+  // the batch, and each of the two alone, twice
+  await until(async () => Number((await query('select last_value from refusals'))[0]?.last_value) >= 6, 'two rounds')
+  await allow()
+  for (const { id } of handles) {
+    expect(await hf.handle(id, bad).result({ timeout: 15_000 })).toMatchObject({ state: 'succeeded', output: 'bad' })
+    expect((await hf.timeline(id)).map(({ type }) => type)).not.toContain('job.parked')
+  }
+  expect(runs).toHaveLength(2)
+})
+
+test('an outcome that a file error keeps from being written is parked, and fails only after ten minutes', async ({
+  open,
+  query,
+}) => {
+  const { runs, bad, good } = kinds()
+  await refuse(query, `${isBad} and new.state = 'succeeded'`, 'insert', { errcode: '58P01' })
+  const hf = await open({ jobs: [bad, good], heartbeatMs: 100 })
+  await hf.work()
+  const { id } = await hf.submit(bad, null)
+  await goodOnesEnd(hf, good)
+  const parked = async () => (await query<{ tries: number }>('select tries from holdfast.parked_outcome'))[0]
+  await until(parked, 'it is parked')
+  await query('update holdfast.parked_outcome set next_at = now()')
+  await until(async () => ((await parked())?.tries ?? 0) >= 1, 'the leader has tried it again')
+  expect(await hf.get(id)).toMatchObject({ state: 'queued', attempt: 1 })
+  await query(`update holdfast.parked_outcome set next_at = now(), parked_at = now() - interval '11 min'`)
+  const ended = await until(async () => (await hf.get(id))?.state === 'failed' && hf.get(id), 'it has failed')
+  expect(ended).toMatchObject({ attempt: 1, error: { message: expect.stringContaining('planted') } })
+  expect(runs.filter((kind) => kind === 'bad')).toHaveLength(1)
+})
 
 test('a repair writes a parked outcome at once', async ({ open, query }) => {
   const { bad } = kinds()

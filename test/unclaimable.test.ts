@@ -86,6 +86,26 @@ test('thousands of jobs of one kind that cannot be claimed delay no job of anoth
   await until(async () => (await query('select from holdfast.ready')).length === 0, 'all are claimed', 20_000)
 }, 120_000)
 
+test('thousands of jobs that cannot be claimed keep a good one behind them, of the same kind, only for a while', async ({
+  open,
+  query,
+}) => {
+  const bulk = defineJob('bulk', { run: () => 'bulk' })
+  const hf = await open({ jobs: [bulk], concurrency: 20 })
+  await hf.submitMany(bulk, many)
+  await query('create table bad as select job_id from holdfast.ready')
+  await query('create unique index on bad (job_id)')
+  await query(`create function refused() returns trigger language plpgsql as $$
+    begin
+      if exists (select from bad where job_id = old.job_id) then raise exception 'planted'; end if;
+      return old;
+    end $$`)
+  await query('create trigger refused before delete on holdfast.ready for each row execute function refused()')
+  const good = await hf.submit(bulk, null)
+  await hf.work()
+  expect(await good.result({ timeout: 100_000 })).toMatchObject({ output: 'bulk' })
+}, 120_000)
+
 test('thousands of suspects of one kind that cannot be claimed keep no other suspect from running', async ({
   open,
   query,

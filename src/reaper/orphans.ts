@@ -108,8 +108,9 @@ export const orphans = {
       "Something that belongs to a job can't be read, or a custom trigger rejects its claim, so every claim fails.",
     found:
       'When a claim fails for a reason that does not pass, the worker tries the due jobs one by one, and undoes it.',
-    revived: 'The job is postponed by a minute at a time, and reported; all other jobs are claimed.',
-    bound: 'at most 1 min after it can be claimed',
+    revived:
+      'The job is postponed by a minute at a time, or longer if there are many, and reported; all other jobs are claimed.',
+    bound: 'at most 1 min after it can be claimed, or 15 min if there are many',
     duty: null,
     test: 'a job that cannot be claimed is postponed, and stops no other',
   },

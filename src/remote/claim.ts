@@ -190,7 +190,7 @@ export class RemoteClaimer {
     } catch (error) {
       if (!mayBeUnclaimable(error)) throw error
       this.#parts.onError(error)
-      await postponeUnclaimable(this.#parts, { ...params, lanes: [lane] })
+      await postponeUnclaimable(this.#parts, { ...params, lanes: [lane] }, apart.failuresOf(lane))
       const nowMs = performance.now()
       apart.add([lane], { nowMs, tookMs: nowMs - startedMs })
       return []

@@ -4,7 +4,7 @@
  * with growing pauses, until they are written, refused, or the worker gives up. Meanwhile their deadlines are extended,
  * because their handlers have returned and must not run again.
  */
-import { isCancelled, isPassing } from '../postgres/connection.ts'
+import { isCancelled, isFileError, isPassing } from '../postgres/connection.ts'
 import { Late, sizeOfBatch } from '../service/group.ts'
 import { pause } from '../service/service.ts'
 import type { Told } from '../transitions/batch.ts'
@@ -24,6 +24,8 @@ interface Kept {
   tries: number
   /** How often in a row it took longer than a statement may, although it was alone in its batch. */
   slow: number
+  /** How often in a row the server could not read or write a file. */
+  broken: number
   dueMs: number
 }
 
@@ -35,6 +37,8 @@ const answerMs = (tries: number) => 1_000 * 4 ** Math.min(3, tries - 1)
 const fullTries = 3
 /** An outcome that alone takes longer than that this often in a row is given up: it always will. */
 const mostSlow = 2
+/** A file error may be that of a disk, for a moment, or that of one row, for ever. After so many tries in about six seconds, the job is parked. */
+const mostBroken = 6
 /** How many parts of a batch may take too long, one after the other. */
 const mostSlowParts = 12
 
@@ -44,8 +48,13 @@ const mostSlowParts = 12
  */
 export function isKept({ outcome }: Settlement, told: Told<Settled>): told is Held {
   if (told.is !== 'refused') return told.is === 'held'
+  return (isLastMove(outcome) && !isPassing(told.error)) || isFileError(told.error)
+}
+
+/** Whether nothing else can be written instead. */
+function isLastMove(outcome: Settlement['outcome']): boolean {
   const move = moveKeyOf(outcome)
-  return (move === 'park' || move === 'release') && !isPassing(told.error)
+  return move === 'park' || move === 'release'
 }
 
 /** The outcomes that a settler has to retry. */
@@ -84,6 +93,7 @@ export class LateSettlements {
           row: undefined,
           tries: 0,
           slow: 0,
+          broken: 0,
           dueMs: 0,
         }
         this.#kept.add(kept)
@@ -151,8 +161,9 @@ export class LateSettlements {
     this.#rows = undefined
     const isSlow = told.is === 'held' && told.isAlone && isCancelled(error)
     kept.slow = isSlow && kept.tries >= fullTries ? kept.slow + 1 : 0
+    kept.broken = isFileError(error) && !isLastMove(kept.settlement.outcome) ? kept.broken + 1 : 0
     kept.tries += 1
-    if (kept.slow === mostSlow || givenUp.aborted || performance.now() >= kept.untilMs) {
+    if (kept.slow === mostSlow || kept.broken === mostBroken || givenUp.aborted || performance.now() >= kept.untilMs) {
       this.#end(kept, kept.slow === mostSlow ? tooSlow(error) : asError(error))
       return
     }

@@ -5,7 +5,7 @@
  */
 import { messageOf } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
-import { isPassing } from '../postgres/connection.ts'
+import { isFileError, isPassing } from '../postgres/connection.ts'
 import type { Runner } from '../postgres/store.ts'
 import { atomically } from '../postgres/store.ts'
 import { removeTwins } from '../transitions/held-rows.sql.ts'
@@ -29,6 +29,8 @@ export function parkedOf(outcome: Outcome, error: unknown): Outcome {
 export type Unparked = 'written' | 'forgotten'
 
 const bounds = { lockMs: 500 }
+/** How long a parked outcome waits for a file that can't be read or written, before the job fails. */
+const longestFileErrorMs = 600_000
 
 /** Writes a parked outcome or, if that is refused, a failure. If both are refused, throws and changes nothing. */
 export async function unpark(store: Runner, row: ParkedRow): Promise<Unparked> {
@@ -36,8 +38,9 @@ export async function unpark(store: Runner, row: ParkedRow): Promise<Unparked> {
   try {
     return await atomically(store, (runner) => writeParked(runner, row, outcome), bounds)
   } catch (error) {
-    // a broken connection or a locked row says nothing about the outcome
-    if (outcome.move === 'fail' || isPassing(error)) throw error
+    // a broken connection, a locked row or a disk that fails for a while says nothing about the outcome
+    const isTemporary = isPassing(error) || (isFileError(error) && row.lost_ms < longestFileErrorMs)
+    if (outcome.move === 'fail' || isTemporary) throw error
     const refusal: JobError = { code: 'output_invalid', message: row.reason }
     const fail: Outcome = { move: 'fail', error: refusal, isOptional: false }
     return atomically(store, (runner) => writeParked(runner, row, fail), bounds)

@@ -1,6 +1,6 @@
 import type { HeldFence } from '../job/id.ts'
 import { announces } from '../job/machine.ts'
-import { isFileError, isPassing } from '../postgres/connection.ts'
+import { isPassing } from '../postgres/connection.ts'
 import type { Runner, Store } from '../postgres/store.ts'
 import { pause } from '../service/service.ts'
 import { runBatch, type Told } from '../transitions/batch.ts'
@@ -143,16 +143,7 @@ async function settleOnce(
     },
   })
   await stopExceeded(options, stopped)
-  return isBroken(told) ? told.map(asHeld) : told
-}
-
-/** Whether the server could write none of these because of its files. Then it is the server and not the outcomes: they are tried again later. */
-function isBroken(told: Told<Settled>[]): boolean {
-  return told.length > 1 && told.every((one) => one.is === 'held' || (one.is === 'refused' && isFileError(one.error)))
-}
-
-function asHeld(told: Told<Settled>): Told<Settled> {
-  return told.is === 'refused' ? { is: 'held', error: told.error, isAlone: true } : told
+  return told
 }
 
 /** Which settlements of a batch of that size were written. */

@@ -80,7 +80,7 @@ export const queuedRules: readonly Rule<JobCase>[] = [
   {
     code: 'unclaimable',
     states,
-    meaning: 'Something that belongs to it makes every claim fail, so it is left alone for a minute at a time.',
+    meaning: 'Something that belongs to it makes every claim fail, so it is left alone for a minute or more at a time.',
     orphans: ['unclaimable'],
     when: (c) => !isPast(c, c.job.runAt) && c.facts.events.at(-1)?.type === 'job.postponed',
     sentence: (c) =>

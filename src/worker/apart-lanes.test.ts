@@ -21,6 +21,18 @@ test('it is claimed now and then, the less often the longer that takes', () => {
   expect([2_999, 3_000].map((nowMs) => apart.next(lanes, nowMs))).toEqual([undefined, lane('b')])
 })
 
+test('how often claims of it have failed is counted until one succeeds', () => {
+  const apart = new ApartLanes()
+  expect(apart.failuresOf(lane('b'))).toBe(0)
+  apart.add([lane('b')], { nowMs: 0, tookMs: 10 })
+  // taken for a try, of which nothing is known yet
+  apart.add([lane('b')], { nowMs: 0, tookMs: 0 })
+  apart.add([lane('b')], { nowMs: 0, tookMs: 10 })
+  expect(apart.failuresOf(lane('b'))).toBe(2)
+  apart.remove(lane('b'))
+  expect(apart.failuresOf(lane('b'))).toBe(0)
+})
+
 test('of several, the one that has waited longest comes first, and lanes of others never', () => {
   const apart = new ApartLanes()
   apart.add([lane('c'), lane('elsewhere')], { nowMs: 0, tookMs: 0 })

@@ -206,9 +206,11 @@ export class Claimer implements Service {
   async #claimFailed(error: unknown, statement: typeof claimJobs, params: Claim): Promise<never> {
     if (!mayBeUnclaimable(error)) throw error
     const startedMs = performance.now()
-    const found = await postponeUnclaimable({ ...this.#options, store: this.#store }, params)
+    const apart = this.#apartOf(statement)
+    const searches = Math.max(...params.lanes.map((lane) => apart.failuresOf(lane)))
+    const found = await postponeUnclaimable({ ...this.#options, store: this.#store }, params, searches)
     const nowMs = performance.now()
-    this.#apartOf(statement).add(found.lanes, { nowMs, tookMs: nowMs - startedMs })
+    apart.add(found.lanes, { nowMs, tookMs: nowMs - startedMs })
     throw error
   }
 

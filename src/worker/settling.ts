@@ -1,5 +1,5 @@
 import type { HeldFence } from '../job/id.ts'
-import { isPassing } from '../postgres/connection.ts'
+import { isFileError, isPassing } from '../postgres/connection.ts'
 import type { Outcome, Settled } from '../settle/outcome.ts'
 import { failureOf, parkedOf } from '../settle/park.ts'
 import type { Settler } from '../settle/settle.ts'
@@ -79,7 +79,7 @@ export class Settling {
 
   /**
    * Postgres refused the outcome. Retrying wouldn't help, so the attempt fails with the reason. If Postgres refuses
-   * every ending, the job is parked with its outcome: its work is done and must not be repeated.
+   * every ending, or can't write a file, the job is parked with its outcome: its work is done and must not be repeated.
    */
   #refused(attempt: Attempt, outcome: Outcome, error: Error): void {
     this.#options.onError(error)
@@ -91,10 +91,11 @@ export class Settling {
       return
     }
     attempt.refused ??= outcome
+    const isUnwritable = outcome.move === 'fail' || isFileError(error)
     const isOptional = attempt.stage.optional === true && !attempt.row.is_part
     this.#write(
       attempt,
-      outcome.move === 'fail' ? parkedOf(attempt.refused, error) : failureOf(attempt.stage.name, isOptional, error),
+      isUnwritable ? parkedOf(attempt.refused, error) : failureOf(attempt.stage.name, isOptional, error),
     )
   }
 }
