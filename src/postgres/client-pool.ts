@@ -6,8 +6,8 @@ const mostPatienceMs = 500
 // on a machine so busy that statements take long, more connections only make it busier
 const worthStatements = 5
 // the loops of an idle process coincide a few times a second, for some milliseconds; one that waits longer has work for another connection
-const waitShare = 0.1
-const waitMostMs = 100
+const waitShare = 0.5
+const waitMostMs = 500
 
 /**
  * Lends the connections of a pool, and is slow to open new ones. The loops of an idle process ask at the same moments, for a millisecond
