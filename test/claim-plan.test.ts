@@ -3,7 +3,7 @@ import { suspectCrashes } from '#holdfast/job/define'
 import { textOf } from '#holdfast/postgres/sql'
 import { claimForRemote, claimSuspectForRemote } from '#holdfast/remote/remote.sql'
 import { claimJobs, claimSuspects, nextDue } from '#holdfast/worker/claim.sql'
-import { waitingSuspect } from '#holdfast/worker/suspect.sql'
+import { freeSuspect, waitingSuspect } from '#holdfast/worker/suspect.sql'
 import { expect, test } from './fixtures.ts'
 import { finishedCrowd, queuedCrowd } from './places.ts'
 
@@ -55,6 +55,7 @@ const statements = {
     deadlinesMs: '{"sample":[60000,60000]}',
   }),
   'a look for suspects that wait': waitingSuspect.build({ lanes }),
+  'a look for suspects that can be claimed': freeSuspect.build({ lanes }),
   'a look for the next due job': nextDue.build({ lanes }),
 }
 

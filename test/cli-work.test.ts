@@ -1,4 +1,4 @@
-import { defineJob } from 'holdfast'
+import { defineJob, type Holdfast } from 'holdfast'
 import { describe } from 'vitest'
 import { allGone, call, library, moduleOf, type Running, run } from './cli/command.ts'
 import { expect, test, until } from './fixtures.ts'
@@ -128,4 +128,52 @@ test('worker processes end when their supervisor is killed, and give back what t
   await work.exited
   await allGone(pids)
   expect(await hf.get(id)).toMatchObject({ state: 'queued', failures: 0, crashes: 0 })
+})
+
+const prints = `
+  import { defineJob } from ${JSON.stringify(library)}
+  export const prints = defineJob('prints', {
+    backoff: { baseMs: 10 },
+    run: async ({ attempt }) => {
+      console.log('from the handler')
+      process.stdout.write('from the handler\\n')
+      console.error('from the handler')
+      if (attempt === 1) throw new Error('an attempt that is logged')
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      return process.pid
+    },
+  })`
+
+/** Runs a few jobs that print. Answers who ran them, and expects that it cost no crash. */
+async function printAll(hf: Holdfast, query: (text: string) => Promise<unknown[]>): Promise<unknown[]> {
+  const pids: unknown[] = []
+  for (let count = 0; count < 3; count++) {
+    const job = await hf.submit(named('prints'), null as never)
+    pids.push(((await job.result({ timeout: 20_000 })) as { output: unknown }).output)
+  }
+  expect(await query('select distinct crashes from holdfast.job_status')).toEqual([{ crashes: 0 }])
+  expect(await query('select from holdfast.session')).toHaveLength(1)
+  return pids
+}
+
+test('output that cannot be written, as on a full disk, ends no worker process and no job', async ({
+  hf,
+  url,
+  query,
+}) => {
+  const work = run(['work', await moduleOf(prints), '--processes', '1', '--url', url], { isMute: true })
+  const pids = await printAll(hf, query)
+  expect(new Set(pids).size).toBe(1)
+  work.signal('SIGTERM')
+  expect(await work.exited).toBe(0)
+})
+
+test('a reader of the output that goes away ends no worker process and no job', async ({ hf, url, query }) => {
+  const work = run(['work', await moduleOf(prints), '--processes', '1', '--url', url])
+  await workersOf(work, 1)
+  work.closeOutput()
+  const pids = await printAll(hf, query)
+  expect(new Set(pids).size).toBe(1)
+  work.signal('SIGTERM')
+  expect(await work.exited).toBe(0)
 })

@@ -40,3 +40,30 @@ test('attempts that fail are logged with what failed, where, and why', async ({ 
     { level: 'warn', facts: { ...facts, attempt: 3 }, message: 'an attempt failed; its job has failed' },
   ])
 })
+
+/** A logger whose every call fails, at once or later. */
+function failingLog(how: 'throws' | 'rejects') {
+  let calls = 0
+  const fail = () => {
+    calls += 1
+    if (how === 'throws') throw new Error('no space left on device')
+    return Promise.reject(new Error('no space left on device')) as unknown as undefined
+  }
+  return { calls: () => calls, log: { debug: fail, info: fail, warn: fail, error: fail } }
+}
+
+test.for(['throws', 'rejects'] as const)('a logger that %s stops no job and no worker', async (how, { open }) => {
+  const { log, calls } = failingLog(how)
+  const flaky = defineJob('flaky', {
+    retries: 1,
+    run: ({ attempt }) => {
+      if (attempt === 1) throw new Error('no ink')
+      return 'printed'
+    },
+  })
+  const hf = await open({ jobs: [flaky], log })
+  await hf.work()
+  const handle = await hf.submit(flaky, null)
+  expect(await handle.result({ timeout: 15_000 })).toMatchObject({ output: 'printed' })
+  await until(() => calls() >= 2, 'it was told of the start and of the failure')
+})

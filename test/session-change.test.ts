@@ -95,3 +95,35 @@ test('a worker whose session number a restored database has given to another pro
   const hf = await open()
   await until(async () => (await hf.get(id))?.state === 'succeeded', 'the job ends')
 })
+
+const shortLease = { heartbeatMs: 100, lostAfterMs: 1_000, leaseMs: 1_500, abortMarginMs: 300 }
+const done = defineJob('done', { run: () => 'done' })
+
+/** Makes the server refuse every change of one session's row, as a damaged row or a trigger of another program does. */
+const refuseChanges = (id: number) => `
+  create function public.refuse_change() returns trigger language plpgsql as $$
+  begin raise exception 'planted: no change of this session'; end $$;
+  create trigger refuse_change before update on holdfast.session
+    for each row when (old.id = ${id}) execute function public.refuse_change()`
+
+test('a worker whose session can no longer be changed goes on under a new one', async ({ open, query }) => {
+  const hf = await open({ ...shortLease, jobs: [done] })
+  const working = await hf.work()
+  const before = working.sessionId()
+  await query(refuseChanges(before))
+  await until(() => working.sessionId() !== before, 'the worker has another session')
+  const handle = await hf.submit(done, null)
+  expect(await handle.result({ timeout: 15_000 })).toMatchObject({ output: 'done' })
+})
+
+test('a worker whose lost session can no longer be changed goes on under a new one', async ({ open, query }) => {
+  const hf = await open({ ...shortLease, jobs: [done] })
+  const working = await hf.work()
+  const before = working.sessionId()
+  await query(`
+    update holdfast.session set ended_at = now(), ended_by = 'lease ran out' where id = ${before};
+    ${refuseChanges(before)}`)
+  await until(() => working.sessionId() !== before, 'the worker has another session')
+  const handle = await hf.submit(done, null)
+  expect(await handle.result({ timeout: 15_000 })).toMatchObject({ output: 'done' })
+})

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { type ErrorCode, errorCodes, HoldfastError } from '../errors/errors.ts'
+import { type ErrorCode, errorCodes, HoldfastError, messageOf } from '../errors/errors.ts'
 import type { Pulse } from '../service/vitals.ts'
 
 /** What a worker process tells its supervisor. */
@@ -43,10 +43,22 @@ export interface Child {
 /** The exit code of a worker process that drained because too many of its handlers ignore their signal. */
 export const wornOutCode = 75
 
+/** What is known of a process before its first report. */
+const unheard: ChildLife = { pulses: [], isHeld: false, allowedMs: 0 }
+
 const program = fileURLToPath(new URL('./main.js', import.meta.url))
 
-/** Starts a worker process. */
-export function startChild({ args, env, onLine }: ChildOptions): Child {
+/** Starts a worker process. One that the system can't start has ended. */
+export function startChild(options: ChildOptions): Child {
+  try {
+    return forkChild(options)
+  } catch (error) {
+    // for lack of memory and some other reasons, `fork` throws; for the rest, the process reports it
+    return unborn(`failed to start: ${messageOf(error)}`)
+  }
+}
+
+function forkChild({ args, env, onLine }: ChildOptions): Child {
   const out = onLine ? 'pipe' : 'inherit'
   const child = fork(program, [...args], { env, stdio: ['ignore', out, out, 'ipc'] })
   const pid = child.pid ?? 0
@@ -57,7 +69,7 @@ export function startChild({ args, env, onLine }: ChildOptions): Child {
   const startedAtMs = performance.now()
   let heardAtMs = startedAtMs
   let readyAtMs: number | undefined
-  let said: ChildLife = { pulses: [], isHeld: false, allowedMs: 0 }
+  let said: ChildLife = unheard
   child.on('message', (message: ChildMessage) => {
     heardAtMs = performance.now()
     if (message.type === 'alive') said = message
@@ -71,6 +83,14 @@ export function startChild({ args, env, onLine }: ChildOptions): Child {
     startMs: Math.round((readyAtMs ?? performance.now()) - startedAtMs),
   })
   return { pid, ready, ended, life, kill: (signal) => void child.kill(signal) }
+}
+
+function unborn(how: string): Child {
+  const ended = Promise.resolve(how)
+  const ready = Promise.reject(endedEarly(how))
+  ready.catch(() => {}) // nobody may be waiting for it
+  const life = () => ({ ...unheard, silentMs: 0, isReady: false, startMs: 0 })
+  return { pid: 0, ready, ended, life, kill: () => {} }
 }
 
 function endOf(child: ChildProcess): Promise<string> {
@@ -93,8 +113,12 @@ function readinessOf(child: ChildProcess, ended: Promise<string>): Promise<void>
       if (message.type === 'ready') resolve()
       if (message.type === 'failed') reject(failureOf(message))
     })
-    void ended.then((how) => reject(new HoldfastError('not_running', `A worker process ${how} before it was ready.`)))
+    void ended.then((how) => reject(endedEarly(how)))
   })
+}
+
+function endedEarly(how: string): HoldfastError {
+  return new HoldfastError('not_running', `A worker process ${how} before it was ready.`)
 }
 
 function failureOf({ code, message }: { code: string; message: string }): Error {

@@ -9,6 +9,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 process.stderr.on('error', () => {})
 
 const code = await runCommand(process.argv.slice(2))
-await Promise.all([process.stdout, process.stderr].map((out) => new Promise((resolve) => out.write('', resolve))))
+// a write that failed is heard of by then; an output to which nothing was written need not be writable
+await new Promise((resolve) => setImmediate(resolve))
+const unwritten = [process.stdout, process.stderr].filter(({ writableLength }) => writableLength > 0)
+await Promise.all(unwritten.map((out) => new Promise((resolve) => out.write('', resolve))))
 // a module that was loaded for its definitions may keep connections open, but the command is done
 process.exit(code)

@@ -26,7 +26,10 @@ export interface SupervisorOptions extends ChildOptions {
   patienceMs: number
   /** How long the event loop of a process may be blocked before it counts as stalled. */
   livenessMs: number
-  /** Called as soon as a process is gone, however it exited. This is the place to take back the jobs of its session. */
+  /**
+   * Called as soon as a process is gone, however it exited. This is the place to take back the jobs of its session. The next process doesn't
+   * wait for it, but `stop` does.
+   */
   onChildExit?: ((pid: number, how: string) => Promise<void>) | undefined
   onError: (error: unknown) => void
   observer: SupervisorObserver
@@ -47,6 +50,8 @@ export class Supervisor implements Service {
   readonly #children = new Set<Child>()
   readonly #over = new AbortController()
   #supervising: Promise<void>[] = []
+  /** What is still being done about processes that are gone. */
+  readonly #afterExits = new Set<Promise<void>>()
   #stopping: Promise<void> | undefined
   #checking: NodeJS.Timeout | undefined
   #longestStartMs = 0
@@ -82,7 +87,10 @@ export class Supervisor implements Service {
   }
 
   stop(): Promise<void> {
-    this.#stopping ??= this.#stopAll(this.#children).then(async () => void (await Promise.all(this.#supervising)))
+    this.#stopping ??= this.#stopAll(this.#children).then(async () => {
+      await Promise.all(this.#supervising)
+      await Promise.all(this.#afterExits)
+    })
     return this.#stopping
   }
 
@@ -144,7 +152,9 @@ export class Supervisor implements Service {
     const { onChildExit, onError } = this.#options
     const how = await child.ended
     this.#children.delete(child)
-    await onChildExit?.(child.pid, how).catch(onError)
+    const after = (onChildExit?.(child.pid, how) ?? Promise.resolve()).catch(onError)
+    this.#afterExits.add(after)
+    void after.then(() => this.#afterExits.delete(after))
     return how
   }
 

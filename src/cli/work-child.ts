@@ -31,8 +31,8 @@ async function workUnderSupervisor(module: string, flags: { databaseEndsToo?: tr
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => ending.abort())
   process.on('disconnect', () => (flags.databaseEndsToo ? process.exit(1) : ending.abort()))
-  // the reader of our output may be gone, but that is not a reason to drop jobs
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  // the reader of our output may be gone, or the disk full, but that is not a reason to drop jobs or to end, as other commands do
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => {})
   const life: { now: () => ChildLife } = { now: () => ({ pulses: [], isHeld: false, allowedMs: 0 }) }
   // after a handler has blocked this thread, other messages wait behind the timer; handle them before reporting
   setInterval(() => setImmediate(() => tell({ type: 'alive', ...life.now() })), lifeMs)

@@ -9,7 +9,7 @@ import { isTransactionPooler, poolerAdvice } from '../postgres/pooler.ts'
 import { openStore, type Store } from '../postgres/store.ts'
 import { checkSchema, migrate } from '../schema/migrate.ts'
 import { type Holdfast, makeHoldfast } from './engine.ts'
-import { type Log, makeLog } from './log.ts'
+import { harmless, type Log, makeLog } from './log.ts'
 
 /** Connection options: `url` for your own Postgres, or `embedded` with a data folder for an embedded one. */
 export interface ConnectOptions extends GivenSettings {
@@ -43,7 +43,7 @@ export async function connect(options: ConnectOptions): Promise<Holdfast> {
   refuseUnknown('connect', options, knownOptions)
   const asked = readConfig(given)
   checkJobs(jobs)
-  const log = givenLog ?? makeLog(asked.logLevel)
+  const log = harmless(givenLog ?? makeLog(asked.logLevel))
   const server = embedded === undefined && asked.url ? undefined : await startServer(asked, embedded, log)
   const url = server?.url ?? (asked.url as string)
   const onPooler = poolerWarning(log)

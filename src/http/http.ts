@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate as immediate } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import type { Holdfast } from '../engine/engine.ts'
-import type { Log } from '../engine/log.ts'
+import { harmless, type Log } from '../engine/log.ts'
 import { HoldfastError } from '../errors/errors.ts'
 import type { AnyJob } from '../job/define.ts'
 import { type HttpMeter, makeHttpMeter } from '../metrics/http-metrics.ts'
@@ -68,7 +68,8 @@ interface Target {
 
 /** Makes the HTTP API of an engine. */
 export function makeHttp(options: HttpOptions): Http {
-  const { engine, config, log, jobs = [], needsKey = true } = options
+  const { engine, config, jobs = [], needsKey = true } = options
+  const log = harmless(options.log)
   const stopping = new AbortController()
   /** Requests in progress. */
   let underWay = 0

@@ -5,8 +5,8 @@ import { ApartLanes } from '../worker/apart-lanes.ts'
 import { fenceOfHeld } from '../worker/claim.sql.ts'
 import { type Lane, lanesOf, rotated } from '../worker/lanes.ts'
 import { wantWake } from '../worker/session.sql.ts'
-import { endDrain, takeDrain, waitingRemoteSuspect } from '../worker/suspect.sql.ts'
-import { suspectEveryMs, suspectPatienceMs } from '../worker/suspects.ts'
+import { endDrain, freeRemoteSuspect, waitingRemoteSuspect } from '../worker/suspect.sql.ts'
+import { drainIfNeeded, suspectEveryMs, suspectPatienceMs } from '../worker/suspects.ts'
 import { mayBeUnclaimable, postponeUnclaimable } from '../worker/unclaimable.ts'
 import { jobOf, stageOf, stagesBefore } from './kinds.ts'
 import {
@@ -225,10 +225,15 @@ export class RemoteClaimer {
       const { sessionId, lanes, tenant } = params
       const [held] = await runner.run(holdSession, { id: sessionId })
       const rows = held ? await runner.run(claimSuspectForRemote, params) : []
-      const [waiting] = rows.length === 0 ? await runner.run(waitingRemoteSuspect, { lanes, tenant }) : []
-      if (waiting && waiting.waited_ms >= suspectPatienceMs(config))
-        await runner.run(takeDrain, { ...waiting, sessionId })
-      else await runner.run(endDrain, { sessionId })
+      const draining = {
+        store: runner,
+        sessionId,
+        patienceMs: suspectPatienceMs(config),
+        waiting: () => runner.run(waitingRemoteSuspect, { lanes, tenant }),
+        free: () => runner.run(freeRemoteSuspect, { lanes, tenant }),
+      }
+      const isDraining = rows.length === 0 && (await drainIfNeeded(draining))
+      if (!isDraining) await runner.run(endDrain, { sessionId })
       return rows
     }, bounds)
     // a session that another transaction keeps locked gets no suspects for now

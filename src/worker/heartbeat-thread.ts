@@ -7,7 +7,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type pg from 'pg'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { answered } from '../postgres/answer.ts'
-import { Client, connectionOptions, drop, isHeldUp } from '../postgres/connection.ts'
+import { Client, connectionOptions, drop, isHeldUp, isNobodysFault } from '../postgres/connection.ts'
 import { describe } from '../postgres/error-message.ts'
 import { type Runner, runnerIn } from '../postgres/store.ts'
 import { monotonicMs } from '../service/clock.ts'
@@ -83,7 +83,7 @@ async function beatOn(client: pg.Client): Promise<void> {
   while (!isStopping) {
     const startedAtMs = monotonicMs()
     tell({ type: 'turned' })
-    isLocked = await Promise.race([beatOnce(runner, isLocked), broken]).catch((error) => heldUp(error, isLocked))
+    isLocked = await Promise.race([beatOnce(runner, isLocked), broken]).catch((error) => beatFailed(error, isLocked))
     await Promise.race([nap(Math.max(0, task.heartbeatMs - (monotonicMs() - startedAtMs))), broken])
   }
   if (sessionId === undefined) return
@@ -102,13 +102,16 @@ function cancelling(client: pg.Client): Runner {
   return { run: (statement, params) => answered(client, runner.run(statement, params), bounds) }
 }
 
-/** The server answers, but another transaction has locked our row. Once our lease has certainly expired, we open a new session. */
-function heldUp(error: unknown, isLocked: boolean): boolean {
+/**
+ * Throws if the connection has to be replaced. The cause may be the row of our session: another transaction has locked it, a trigger refuses
+ * to change it, or it can't be read. So once our lease has certainly expired, we open a new session, unless the server isn't there at all.
+ */
+function beatFailed(error: unknown, isLocked: boolean): boolean {
+  const isExpired = monotonicMs() - confirmedAtMs > task.facts.leaseMs
+  if (sessionId !== undefined && isExpired && !isNobodysFault(error)) lose(sessionId)
   if (!isHeldUp(error)) throw error
   tell(errorMessageOf(error))
-  if (sessionId === undefined || monotonicMs() - confirmedAtMs <= task.facts.leaseMs) return isLocked
-  lose(sessionId)
-  return false
+  return isLocked && sessionId !== undefined
 }
 
 function lose(id: number): void {
@@ -117,10 +120,10 @@ function lose(id: number): void {
   tell({ type: 'ended', id })
 }
 
-/** Tells the database that we lost sessions without crashing. Retries later if one hasn't ended yet or is locked. */
+/** Tells the database that we lost sessions without crashing. Retries later if one hasn't ended yet or is locked, or its row can't be changed. */
 async function comeBackFromLost(runner: Runner): Promise<void> {
   for (const [id, tries] of lost) {
-    const [marked] = await runner.run(comeBack, { id, ...ours })
+    const [marked] = await runner.run(comeBack, { id, ...ours }).catch(comeBackFailed)
     if (!marked && tries + 1 < mostTries) {
       lost.set(id, tries + 1)
       continue
@@ -128,6 +131,13 @@ async function comeBackFromLost(runner: Runner): Promise<void> {
     lost.delete(id)
     tell({ type: 'outlived', id })
   }
+}
+
+/** A session that is over must not keep the current one from beating. */
+function comeBackFailed(error: unknown): never[] {
+  if (isNobodysFault(error)) throw error
+  tell(errorMessageOf(error))
+  return []
 }
 
 async function beatOnce(runner: Runner, wasLocked: boolean): Promise<boolean> {

@@ -11,8 +11,12 @@ export interface WaitingSuspect {
 
 const anyone: Sql = raw('true')
 
-/** The lane in which a suspect has waited longest. `which` can exclude jobs. */
-function longestWaiting(p: { lanes: Lane[] }, which: Sql): Sql {
+const evenLocked: Sql = raw('')
+/** As a claim does: whatever lock keeps the claim from a row, leaves it out here too. */
+const onlyFree: Sql = raw('for update skip locked')
+
+/** The lane in which a suspect has waited longest. `which` can exclude jobs, and `locking` those that another transaction has locked. */
+function longestWaiting(p: { lanes: Lane[] }, which: Sql, locking: Sql): Sql {
   return sql`
   select lane.queue, lane.kind, (extract(epoch from now() - first.run_at) * 1000)::float8 as waited_ms
   from unnest(
@@ -26,6 +30,7 @@ function longestWaiting(p: { lanes: Lane[] }, which: Sql): Sql {
       and job.run_at <= now() and job.stage < lane.stage_count and ${isSuspect} and ${which}
     order by job.run_at
     limit 1
+    ${locking}
   ) as first
   where not exists (select from holdfast.queue where name = lane.queue and paused_at is not null)
   order by first.run_at
@@ -34,14 +39,31 @@ function longestWaiting(p: { lanes: Lane[] }, which: Sql): Sql {
 
 /** The lane in which a suspect has waited longest. */
 export const waitingSuspect = statement<WaitingSuspect>()('suspect.waiting', (p: { lanes: Lane[] }) =>
-  longestWaiting(p, anyone),
+  longestWaiting(p, anyone, evenLocked),
 )
 
-/** The same for a remote worker, which runs no parts, and no jobs of other tenants if it belongs to one. */
-export const waitingRemoteSuspect = statement<WaitingSuspect>()(
-  'suspect.waiting_remote',
-  (p: { lanes: Lane[]; tenant: string | null }) =>
-    longestWaiting(p, sql`not job.is_part and (${p.tenant}::text is null or job.tenant = ${p.tenant}::text)`),
+/** The same for suspects that can be claimed now. It locks what it finds, so only a worker that is about to drain asks. */
+export const freeSuspect = statement<WaitingSuspect>()('suspect.free', (p: { lanes: Lane[] }) =>
+  longestWaiting(p, anyone, onlyFree),
+)
+
+interface RemoteLook {
+  lanes: Lane[]
+  tenant: string | null
+}
+
+/** What a remote worker may run: no parts, and no jobs of other tenants if it belongs to one. */
+const remotely = ({ tenant }: RemoteLook): Sql =>
+  sql`not job.is_part and (${tenant}::text is null or job.tenant = ${tenant}::text)`
+
+/** The lane in which a suspect has waited longest for a remote worker. */
+export const waitingRemoteSuspect = statement<WaitingSuspect>()('suspect.waiting_remote', (p: RemoteLook) =>
+  longestWaiting(p, remotely(p), evenLocked),
+)
+
+/** The same for suspects that it can claim now. */
+export const freeRemoteSuspect = statement<WaitingSuspect>()('suspect.free_remote', (p: RemoteLook) =>
+  longestWaiting(p, remotely(p), onlyFree),
 )
 
 /** A worker that hasn't renewed its drain for this long no longer counts as draining. */

@@ -8,6 +8,9 @@
  * only once it is empty, because an attempt that never started must not use up crash budget. Other jobs must not starve
  * either: after a while of one suspect after another, they get a turn.
  *
+ * No claim takes a suspect whose row another transaction keeps locked, so nobody drains for it: that would be in vain,
+ * again and again. Only the worker that has the row of the drain looks for such locks, because the look takes locks too.
+ *
  * An outcome whose row a stranger keeps locked must not reserve its worker for as long as the lock lasts. So a worker
  * with such outcomes claims other jobs. A suspect that kills it would cost those attempts a crash and a second run, so
  * it is the last to take one: when the suspect has waited so long that no other worker seems to be there.
@@ -17,7 +20,7 @@ import type { Runner } from '../postgres/store.ts'
 import type { AttemptPool } from './attempt-pool.ts'
 import type { Lane } from './lanes.ts'
 import type { Session } from './session.ts'
-import { endDrain, takeDrain, waitingSuspect } from './suspect.sql.ts'
+import { endDrain, freeSuspect, takeDrain, type WaitingSuspect, waitingSuspect } from './suspect.sql.ts'
 
 /** What the search for suspects needs. */
 export interface SuspectsOptions {
@@ -40,6 +43,29 @@ const inTurnMs = 2_000
 export const suspectPatienceMs = ({ pollMs }: Config): number => 2 * pollMs
 /** The least that it waits for a worker without late outcomes. */
 const latePatienceMs = 30_000
+
+/** What it takes to decide whether a session should drain. */
+export interface DrainOptions {
+  store: Runner
+  sessionId: number
+  /** How long a suspect must have waited. */
+  patienceMs: number
+  /** Find the suspect that has waited longest, of all and of those that can be claimed. */
+  waiting: () => Promise<WaitingSuspect[]>
+  free: () => Promise<WaitingSuspect[]>
+}
+
+/** Makes a session drain, if a suspect has waited for long and no other session drains for it. Resolves with whether it drains. */
+export async function drainIfNeeded({ store, sessionId, patienceMs, waiting, free }: DrainOptions): Promise<boolean> {
+  const [longest] = await waiting()
+  if (!longest || longest.waited_ms < patienceMs) return false
+  const [mine] = await store.run(takeDrain, { ...longest, sessionId })
+  if (!mine) return false
+  const [claimable] = await free()
+  if (claimable && claimable.waited_ms >= patienceMs) return true
+  await store.run(endDrain, { sessionId })
+  return false
+}
 
 /** Looks for suspects on behalf of a claimer. */
 export class Suspects {
@@ -91,10 +117,14 @@ export class Suspects {
   /** Decides whether this busy worker should drain, or take a suspect although it has late outcomes. */
   async #consider(nowMs: number): Promise<boolean> {
     const { store, lanes, session, attemptPool } = this.#options
-    const [waiting] = await store.run(waitingSuspect, { lanes: lanes() })
-    const isLong = waiting && waiting.waited_ms >= this.#patienceMs()
-    const [mine] = isLong ? await store.run(takeDrain, { ...waiting, sessionId: session.id() }) : []
-    if (!mine) {
+    const isNeeded = await drainIfNeeded({
+      store,
+      sessionId: session.id(),
+      patienceMs: this.#patienceMs(),
+      waiting: () => store.run(waitingSuspect, { lanes: lanes() }),
+      free: () => store.run(freeSuspect, { lanes: lanes() }),
+    })
+    if (!isNeeded) {
       await this.#endDrain()
       return false
     }

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { devNull, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
@@ -22,6 +23,8 @@ export interface CallOptions {
   cwd?: string
   env?: Record<string, string>
   stdin?: string
+  /** Whether it can't write its output, as on a full disk. */
+  isMute?: boolean
 }
 
 /** How a command ended, and what it said. */
@@ -51,14 +54,19 @@ export async function moduleOf(code: string, name = 'jobs.mjs'): Promise<string>
   return path
 }
 
-function start(args: readonly string[], { cwd, env }: CallOptions): ChildProcess {
+function start(args: readonly string[], { cwd, env, isMute }: CallOptions): ChildProcess {
+  // a file that is open only for reading refuses each write
+  const unwritable = openSync(devNull, 'r')
+  const output = isMute ? unwritable : 'pipe'
   // a group of its own, as a terminal gives to each command
-  return spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, [main, ...args], {
     cwd: cwd ?? tmpdir(),
     env: environment({ env }),
     detached: true,
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', output, output],
   })
+  closeSync(unwritable)
+  return child
 }
 
 function environment({ env }: CallOptions): NodeJS.ProcessEnv {
@@ -112,6 +120,8 @@ export interface Running {
   /** Sends a signal to all processes of its terminal's group, as Ctrl-C does. */
   signalGroup(signal: NodeJS.Signals): void
   signal(signal: NodeJS.Signals): void
+  /** Reads its standard output no longer, as `head` does that has seen enough. */
+  closeOutput(): void
   /** Its exit code, or the signal that ended it. */
   exited: Promise<number | NodeJS.Signals>
 }
@@ -163,6 +173,7 @@ function follow(child: ChildProcess): Running {
     },
     signalGroup: (signal) => process.kill(-pid, signal),
     signal: (signal) => child.kill(signal),
+    closeOutput: () => void child.stdout?.destroy(),
     exited,
   }
 }
