@@ -1,3 +1,4 @@
+import { isPassing } from '../postgres/connection.ts'
 import type { Runner } from '../postgres/store.ts'
 import { type EventRow, eventOf, type LogEvent } from './event.ts'
 import { endOf, makeHorizon } from './horizon.ts'
@@ -16,6 +17,8 @@ const mostRows = 10_000
 const mostLooks = 5
 /** The same for the tenant `default`, which has no index: pages that are empty because of other tenants would show how active those are. */
 const mostLooksOfDefault = 16
+/** How much narrower a range gets that can't be read. */
+const narrower = 8
 /** How far back to search for the latest events. */
 export const mostBack = 100_000
 
@@ -31,19 +34,48 @@ const isIndexed = ({ tenant }: BrowseFilter) => tenant !== null && tenant !== 'd
 /** The number of rows that fills most pages. */
 const fewRows = (limit: number) => Math.min(mostRows, 2 * limit + 50)
 
-/** Matching events after one position, up to another. A stretch may be empty although more events follow: check `reached`. */
-export async function browse(
-  store: Runner,
-  filter: BrowseFilter,
-  { after, upTo, limit, most }: { after: number; upTo: number; limit: number; most?: number },
-): Promise<Stretch> {
-  if (upTo <= after) return { rows: [], reached: after }
+/** What part of the log to read. */
+interface Range {
+  after: number
+  upTo: number
+  limit: number
+  most?: number
+  isBare?: boolean
+}
+
+/**
+ * Matching events after one position, up to another. A stretch may be empty although more events follow: check `reached`. An event whose data
+ * can't be read comes without it: it must not keep a reader from all that follow.
+ */
+export async function browse(store: Runner, filter: BrowseFilter, range: Range): Promise<Stretch> {
+  if (range.upTo <= range.after) return { rows: [], reached: range.after }
+  try {
+    return await scan(store, filter, range)
+  } catch (error) {
+    if (isPassing(error)) throw error
+    return browseLess(store, filter, range, error)
+  }
+}
+
+/** The first part of a range that can be read. Throws if even an event without its data can't be. */
+async function browseLess(store: Runner, filter: BrowseFilter, range: Range, error: unknown): Promise<Stretch> {
+  const width = range.upTo - range.after
+  if (width === 1) return scan(store, filter, { ...range, isBare: true }).catch(() => Promise.reject(error))
+  const less = { ...range, upTo: range.after + Math.max(1, Math.floor(width / narrower)) }
+  return scan(store, filter, less).catch((again) => {
+    if (isPassing(again)) throw again
+    return browseLess(store, filter, less, again)
+  })
+}
+
+async function scan(store: Runner, filter: BrowseFilter, range: Range): Promise<Stretch> {
+  const { upTo, limit, most } = range
   if (filter.jobId !== null) {
-    const rows = await store.run(browseJobEvents, { ...filter, after, upTo, limit })
+    const rows = await store.run(browseJobEvents, { ...filter, ...range })
     return { rows, reached: rows.length < limit ? upTo : (rows.at(-1) as EventRow).seq }
   }
   const look = isIndexed(filter) ? browseTenantEvents : browseEvents
-  const found = await store.run(look, { ...filter, after, upTo, limit, most: most ?? fewRows(limit) })
+  const found = await store.run(look, { ...filter, ...range, most: most ?? fewRows(limit) })
   const rows = found.filter((row): row is typeof row & EventRow => row.seq !== null)
   const reached = rows.length < limit ? (found[0]?.reached ?? upTo) : (rows.at(-1) as EventRow).seq
   return { rows, reached }

@@ -1,5 +1,11 @@
 import { type ClaimedCursor, type CursorFence, carefulAfter } from './group.sql.ts'
 
+/** How far one read may look: a group that wants few types must not scan a million rows in one statement. */
+const largestWindow = 20_000
+/** By how much the window shrinks and grows. */
+const windowFactor = 8
+const mostHeldUps = 3
+
 /** A cursor that this process holds: how far its group has read, and the signals that end the reading. */
 export class HeldCursor {
   readonly fence: CursorFence
@@ -14,6 +20,10 @@ export class HeldCursor {
   /** How many readers died here without moving the cursor. */
   crashes: number
   wantsWake = false
+  /** How many log positions the next read covers at most: fewer after one that failed. */
+  window = largestWindow
+  /** How often the read of a single position was cancelled or waited too long. */
+  heldUps = 0
   /** Since when, and as last reported when, an open transaction has kept events from being read. */
   heldBack: { sinceMs: number; toldMs: number } | undefined
   readonly #leaving = new AbortController()
@@ -55,6 +65,25 @@ export class HeldCursor {
     this.movedMs = performance.now()
     this.wantsWake = wantsWake
     this.crashes = Math.min(this.crashes, carefulAfter)
+  }
+
+  /** Notes that a read worked. */
+  readWorked(): void {
+    this.heldUps = 0
+    this.window = Math.min(largestWindow, this.window * windowFactor)
+  }
+
+  /**
+   * Notes that a read of so many positions failed: one of the events may be unreadable, or all of them together too large. The next read covers
+   * fewer. Returns whether the next event alone is to blame.
+   */
+  readFailed(positions: number, isHeldUp: boolean): boolean {
+    this.window = Math.max(1, Math.floor(positions / windowFactor))
+    if (positions > 1) return false
+    this.heldUps = isHeldUp ? this.heldUps + 1 : mostHeldUps
+    if (this.heldUps < mostHeldUps) return false
+    this.heldUps = 0
+    return true
   }
 
   /** How long an open transaction has held it back. */

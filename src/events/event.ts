@@ -40,6 +40,8 @@ export interface EventRow {
   /** Missing in events that an earlier version parked. */
   item?: { parent: string | null; key: string; position: number } | null
   data: unknown
+  /** In a parked event: it could not be read, so its data is missing, and perhaps the rest. It is read again when it is replayed. */
+  isUnread?: true
 }
 
 /** The event in a row. */

@@ -187,19 +187,32 @@ export const noteFailure = statement<{ seq: number }>()(
   returning seq`,
 )
 
-/** Parks an event that its group can't handle, and moves the cursor past it. No row back: another reader holds it, or it is elsewhere. */
+interface ParkParams {
+  from: number
+  seq: number
+  event: string
+  failures: number
+  error: string
+  replayMs?: number | null
+}
+
+/**
+ * Parks an event that its group can't handle, and moves the cursor past it. `replayMs`: after how long it is replayed without a request. No row
+ * back: another reader holds the cursor, or it is elsewhere.
+ */
 export const parkEvent = statement<{ seq: number }>()(
   'event.park',
-  (p: CursorFence & { from: number; seq: number; event: string; failures: number; error: string }) => sql`
+  (p: CursorFence & ParkParams) => sql`
   with past as (
     update holdfast.event_cursor
     set seq = ${p.seq}::bigint, crashes = ${crashesAt(p.seq)}, ${moved}
     where ${isMine(p)} and seq = ${p.from}::bigint
     returning group_name, partition, seq
   )
-  insert into holdfast.parked_event as parked (group_name, seq, partition, event, error, failures)
-  select group_name, seq, partition, ${p.event}::json, ${p.error}, ${p.failures}::smallint
+  insert into holdfast.parked_event as parked (group_name, seq, partition, event, error, failures, replay_at)
+  select group_name, seq, partition, ${p.event}::json, ${p.error}, ${p.failures}::smallint, now() + ${p.replayMs ?? null}::float8 * interval '1 ms'
   from past
-  on conflict (group_name, seq) do update set error = excluded.error, failures = parked.failures + excluded.failures, parked_at = now(), replay_at = null
+  on conflict (group_name, seq) do update
+    set error = excluded.error, failures = parked.failures + excluded.failures, parked_at = now(), replay_at = excluded.replay_at
   returning seq`,
 )

@@ -32,7 +32,7 @@ export interface ParkedEvent {
   error: string
   failures: number
   parkedAt: Date
-  /** When its replay was requested; null if it was not. */
+  /** When its replay was requested, or for when Holdfast has scheduled it (only webhooks); null if neither. */
   replayAt: Date | null
 }
 

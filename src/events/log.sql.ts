@@ -3,10 +3,19 @@ import { fromLog } from '../transitions/event-log.sql.ts'
 import { isItem, itemOf } from '../transitions/wanted-events.sql.ts'
 import type { EventRow } from './event.ts'
 
-const columns = sql`seq, at, type, state, job_id, kind, tenant, session_id, attempt, stage, data`
+/** `isBare`: without the data, which may be unreadable. */
+const columns = (p: { isBare?: boolean }) => sql`seq, at, type, state, job_id, kind, tenant, session_id, attempt, stage,
+    case when ${p.isBare === true}::boolean then null else data end as data`
 /** Only readers that include items get them, and pay for the lookup. */
 const itemIf = (isWanted: Sql, event: string) => sql`case when ${isWanted} then ${itemOf(event)} end as item`
 const fitsItem = (isWanted: Sql, event: string) => sql`(${isWanted} or not ${raw(isItem(event))})`
+
+/** Whose events to read. */
+export interface ReadBy {
+  group: string
+  partition: number
+  partitions: number
+}
 
 /**
  * The events of one partition of a group, in order. `upTo` is at most the horizon, and at most one window ahead. A group that was just removed
@@ -14,8 +23,8 @@ const fitsItem = (isWanted: Sql, event: string) => sql`(${isWanted} or not ${raw
  */
 export const readEvents = statement<EventRow>()(
   'event.read',
-  (p: { group: string; partition: number; partitions: number; after: number; upTo: number; limit: number }) => sql`
-  select ${columns}, ${itemIf(wantsItems(p.group), 'event')}
+  (p: ReadBy & { after: number; upTo: number; limit: number; isBare?: boolean }) => sql`
+  select ${columns(p)}, ${itemIf(sql`(not ${p.isBare === true}::boolean and ${wantsItems(p.group)})`, 'event')}
   from holdfast.event
   where seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
     and exists (select from holdfast.event_group where name = ${p.group})
@@ -47,6 +56,7 @@ interface BrowseRange extends BrowseFilter {
   after: number
   upTo: number
   limit: number
+  isBare?: boolean
 }
 
 /** A matching event, and how far the scan got: null if it covered the whole range. Without a seq, no event matches. */
@@ -69,13 +79,13 @@ export const browseTenantEvents = statement<BrowsedRow>()('event.browse_tenant',
 function browsing(p: BrowseRange & { most: number }, from: Sql): Sql {
   return sql`
   with scanned as materialized (
-    select ${columns}
+    select ${columns(p)}
     from ${from}
   )
   select fitting.*, edge.reached
   from (select case when count(*) >= ${p.most}::int then max(seq) end as reached from scanned) as edge
   left join (
-    select scanned.*, ${itemIf(sql`${p.items}::boolean`, 'scanned')}
+    select scanned.*, ${itemIf(sql`(${p.items}::boolean and not ${p.isBare === true}::boolean)`, 'scanned')}
     from scanned
     where ${isWanted(p)} and ${fitsItem(sql`${p.items}::boolean`, 'scanned')}
     order by scanned.seq
@@ -88,9 +98,9 @@ function browsing(p: BrowseRange & { most: number }, from: Sql): Sql {
 export const browseJobEvents = statement<EventRow>()(
   'event.browse_job',
   (p: BrowseRange) => sql`
-  select told.*, ${itemOf('told')} as item
+  select told.*, ${itemIf(sql`not ${p.isBare === true}::boolean`, 'told')}
   from (
-    select ${columns}
+    select ${columns(p)}
     from holdfast.event
     where job_id = ${p.jobId}::uuid and seq > ${p.after}::bigint and seq <= ${p.upTo}::bigint
     offset 0

@@ -43,13 +43,13 @@ export const replayParked = statement<{ seq: number; woken: null }>()(
   from changed`,
 )
 
-/** The parked events of a partition that should be replayed. */
+/** The parked events of a partition that should be replayed. `isBare`: without the events, which may be unreadable. */
 export const dueParked = statement<ParkedRow>()(
   'parked.due',
-  (p: { group: string; partition: number; limit: number }) => sql`
-  select ${columns}
+  (p: { group: string; partition: number; limit: number; isBare?: boolean }) => sql`
+  select seq, partition, case when ${p.isBare === true}::boolean then null else event end as event, error, failures, parked_at, replay_at
   from holdfast.parked_event
-  where group_name = ${p.group} and partition = ${p.partition}::smallint and replay_at is not null
+  where group_name = ${p.group} and partition = ${p.partition}::smallint and replay_at is not null and replay_at <= now()
   order by seq
   limit ${p.limit}`,
 )
@@ -61,21 +61,21 @@ const stillMine = (p: CursorFence) => sql`exists (
       and cursor.reader_id = ${p.readerId}::uuid and cursor.term = ${p.term}::bigint
   )`
 
-/** Removes a parked event that was handled. */
-export const unparkEvent = statement<{ seq: number }>()(
-  'parked.handled',
-  (p: CursorFence & { seq: number }) => sql`
+/** Removes a parked event, as part of a statement that also handles it. */
+export const unparking = (p: CursorFence & { seq: number }) => sql`
   delete from holdfast.parked_event
   where group_name = ${p.group} and seq = ${p.seq}::bigint and ${stillMine(p)}
-  returning seq`,
-)
+  returning seq`
 
-/** Keeps a parked event that failed again. */
+/** Removes a parked event that was handled. */
+export const unparkEvent = statement<{ seq: number }>()('parked.handled', unparking)
+
+/** Keeps a parked event that failed again. `replayMs`: after how long it is replayed without a request. */
 export const keepParked = statement<{ seq: number }>()(
   'parked.failed',
-  (p: CursorFence & { seq: number; failures: number; error: string }) => sql`
+  (p: CursorFence & { seq: number; failures: number; error: string; replayMs?: number | null }) => sql`
   update holdfast.parked_event
-  set replay_at = null, parked_at = now(), error = ${p.error}, failures = failures + ${p.failures}::smallint
+  set replay_at = now() + ${p.replayMs ?? null}::float8 * interval '1 ms', parked_at = now(), error = ${p.error}, failures = failures + ${p.failures}::smallint
   where group_name = ${p.group} and seq = ${p.seq}::bigint and ${stillMine(p)}
   returning seq`,
 )

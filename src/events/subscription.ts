@@ -1,15 +1,17 @@
 import type { Backoff } from '../job/define.ts'
+import { isHeldUp } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import type { Service } from '../service/service.ts'
+import { isNobodys } from '../transitions/batch.ts'
 import { type HeldCursor, nextLookMs } from './cursor.ts'
 import { type DispatchParts, dispatch, type EventHandler } from './dispatch.ts'
 import { type EventRow, eventOf } from './event.ts'
 import { moveCursor, noteFailure, parkEvent } from './group.sql.ts'
-import { parkedEventOf } from './group.ts'
 import { type Horizon, makeHorizon } from './horizon.ts'
 import { readEvents } from './log.sql.ts'
-import { dueParked, keepParked, unparkEvent } from './parked.sql.ts'
+import { keepParked, type ParkedRow, unparkEvent } from './parked.sql.ts'
 import { Reader } from './reader.ts'
+import { parkedToReplay, replayedOf, stubOf, unreadable } from './unread.ts'
 import type { Wakeups } from './wakeups.ts'
 
 /** What a subscription needs. */
@@ -41,8 +43,6 @@ export interface SubscriptionObserver {
 
 /** How many readers an event may kill before it is parked unread. */
 const crashBudget = 5
-/** How far one read may look: a group that wants few types must not scan a million rows in one statement. */
-const windowSize = 20_000
 /** From this many events per read on, the reader is busy and needs no wake-ups. */
 const busyAt = 200
 const flushMs = 500
@@ -72,10 +72,11 @@ async function readOn(parts: SubscriptionParts, horizon: Horizon, cursor: HeldCu
   if (cursor.isRestored(restores)) return 'lost'
   if (safe <= cursor.seq) return rest(parts, cursor, top)
   cursor.heldBack = undefined
-  const upTo = Math.min(safe, cursor.seq + windowSize)
+  const upTo = Math.min(safe, cursor.seq + cursor.window)
   const isCareful = cursor.carefulUntil > cursor.seq
   const limit = isCareful ? 1 : parts.batchSize
-  const rows = await parts.store.run(readEvents, { ...about(cursor), after: cursor.seq, upTo, limit })
+  const rows = await read(parts, cursor, { upTo, limit })
+  if (!Array.isArray(rows)) return rows
   // an event that kills every reader is parked unread: when they are read one by one, it is the next one
   const [first] = rows
   if (first && isCareful && cursor.crashes >= crashBudget)
@@ -90,6 +91,34 @@ async function readOn(parts: SubscriptionParts, horizon: Horizon, cursor: HeldCu
     return 0
   }
   return move(parts, cursor, seq, rows.length < busyAt && cursor.wantsWake)
+}
+
+/** The next events. If they can't be read, how to go on: with fewer of them, or without the one that is unreadable. */
+async function read(
+  parts: SubscriptionParts,
+  cursor: HeldCursor,
+  range: { upTo: number; limit: number },
+): Promise<EventRow[] | Turn> {
+  try {
+    const rows = await parts.store.run(readEvents, { ...about(cursor), after: cursor.seq, ...range })
+    cursor.readWorked()
+    return rows
+  } catch (error) {
+    if (isNobodys(error)) throw error
+    const isUnreadable = cursor.readFailed(range.upTo - cursor.seq, isHeldUp(error))
+    if (isUnreadable) return parkUnread(parts, cursor, error)
+    if (isHeldUp(error)) throw error
+    return 0
+  }
+}
+
+/** Parks the next event, which can't be read. */
+async function parkUnread(parts: SubscriptionParts, cursor: HeldCursor, error: unknown): Promise<Turn> {
+  const seq = cursor.seq + 1
+  const row = await stubOf(parts.store, about(cursor), seq)
+  if (row) return park(parts, cursor, row, 1, unreadable(error))
+  cursor.seq = seq
+  return 0
 }
 
 function about({ fence, partitions }: HeldCursor) {
@@ -179,30 +208,49 @@ async function park(
 
 /** Handles parked events that should be replayed. They come before new events, and out of the order of their jobs. */
 async function replayDue(parts: SubscriptionParts, cursor: HeldCursor): Promise<'none' | 'some' | 'lost'> {
-  const due = await parts.store.run(dueParked, { ...about(cursor), limit: 10 })
-  const how = dispatching(parts, cursor)
+  const due = await parkedToReplay(parts.store, about(cursor), 10)
+  if (!Array.isArray(due)) return putBack(parts, cursor, { ...due, failures: 1 })
   const [first] = due
-  if (first && cursor.crashes >= crashBudget) return putBack(parts, cursor, first.seq)
+  if (first && cursor.crashes >= crashBudget) return putBackKiller(parts, cursor, first.seq)
   for (const row of due) {
     if (cursor.leaving.aborted) return 'some'
-    const ended = await dispatch(how, parkedEventOf(row), cursor)
-    if (ended.kind === 'interrupted') return cursor.lost.aborted ? 'lost' : 'some'
-    const [kept] =
-      ended.kind === 'handled'
-        ? await parts.store.contend(unparkEvent, { ...cursor.fence, seq: row.seq })
-        : await parts.store.contend(keepParked, { ...cursor.fence, ...ended, seq: row.seq })
-    if (!kept) return 'lost'
-    if (ended.kind === 'poison') parts.observer.parked(row.seq, ended.error)
+    const replayed = await replayOne(parts, cursor, row)
+    if (replayed === 'interrupted') return cursor.lost.aborted ? 'lost' : 'some'
+    if (replayed === 'lost') return 'lost'
   }
   return due.length === 0 ? 'none' : 'some'
 }
 
-/** The replayed event kills every reader before any of them gets to new events, so it is not replayed any more. */
-async function putBack(parts: SubscriptionParts, cursor: HeldCursor, seq: number): Promise<'some' | 'lost'> {
-  const error = readersDied(cursor)
-  const [kept] = await parts.store.contend(keepParked, { ...cursor.fence, seq, failures: crashBudget, error })
+async function replayOne(
+  parts: SubscriptionParts,
+  cursor: HeldCursor,
+  row: ParkedRow,
+): Promise<'some' | 'lost' | 'interrupted'> {
+  const event = await replayedOf(parts.store, about(cursor), row)
+  if (typeof event === 'string') return putBack(parts, cursor, { seq: row.seq, failures: 1, error: event })
+  const ended = await dispatch(dispatching(parts, cursor), event, cursor)
+  if (ended.kind === 'interrupted') return 'interrupted'
+  if (ended.kind === 'poison') return putBack(parts, cursor, { ...ended, seq: row.seq })
+  const [handled] = await parts.store.contend(unparkEvent, { ...cursor.fence, seq: row.seq })
+  return handled ? 'some' : 'lost'
+}
+
+/** Keeps a parked event that can't be handled yet. */
+async function putBack(
+  parts: SubscriptionParts,
+  cursor: HeldCursor,
+  { seq, failures, error }: { seq: number; failures: number; error: string },
+): Promise<'some' | 'lost'> {
+  const [kept] = await parts.store.contend(keepParked, { ...cursor.fence, seq, failures, error })
   if (!kept) return 'lost'
   parts.observer.parked(seq, error)
+  return 'some'
+}
+
+/** The replayed event kills every reader before any of them gets to new events, so it is not replayed any more. */
+async function putBackKiller(parts: SubscriptionParts, cursor: HeldCursor, seq: number): Promise<'some' | 'lost'> {
+  const kept = await putBack(parts, cursor, { seq, failures: crashBudget, error: readersDied(cursor) })
+  if (kept === 'lost') return 'lost'
   // lowers the crash count in the database, or the next reader would blame a new event
   return (await move(parts, cursor, cursor.seq, cursor.wantsWake)) === 'lost' ? 'lost' : 'some'
 }

@@ -11,6 +11,7 @@ import { refused } from './scenarios/refused.ts'
 import { remote } from './scenarios/remote.ts'
 import { stop } from './scenarios/stop.ts'
 import { unclaimable } from './scenarios/unclaimable.ts'
+import { undeliverable } from './scenarios/undeliverable.ts'
 import { blocked, unresponsive } from './scenarios/unresponsive.ts'
 import { upkeep } from './scenarios/upkeep.ts'
 import { webhooks } from './scenarios/webhooks.ts'
@@ -37,6 +38,7 @@ export const scenarios: readonly Scenario[] = [
   drain,
   staggeredPoison,
   webhooks,
+  undeliverable,
   ambiguous,
   idle,
   migration,

@@ -49,6 +49,13 @@ export interface ClaimCursors {
   cursors: string[]
 }
 
+/** What a claim may take, and for how long. */
+export interface DeliveryClaim extends ClaimRoom, ClaimCursors {
+  claimMs: number
+  /** Deliveries that this sender leaves alone for a while, because they can be neither claimed nor postponed. */
+  skipped?: readonly string[]
+}
+
 /** How many lanes of one tenant a claim visits. Each job can name its own receiver, so a tenant can have any number of lanes. */
 const lanesAtOnce = 250
 
@@ -94,7 +101,7 @@ const lanesOf = (most: number) => sql`
       from hop`
 
 /** The deliveries that are due in the slow lanes of a tenant, or in its other lanes. */
-const dueIn = (isSlow: boolean, limit: Sql) => sql`
+const dueIn = (p: DeliveryClaim, isSlow: boolean, limit: Sql) => sql`
         (
           select due.id
           from (
@@ -107,6 +114,7 @@ const dueIn = (isSlow: boolean, limit: Sql) => sql`
             select delivery.id
             from holdfast.delivery
             where delivery.state = 'pending' and delivery.tenant = room.tenant and delivery.lane = room.lane and delivery.next_at <= now()
+              and delivery.id <> all(${p.skipped ?? []}::uuid[])
             order by delivery.next_at
             limit room.most
             for update skip locked
@@ -132,27 +140,8 @@ const openLanes = (p: ClaimRoom) => sql`
       with ordinality as known (tenant, lane, most, is_slow, place) on known.tenant = lane.tenant and known.lane = lane.lane
     where lane.next_at <= now() and coalesce(known.most, ${p.most}::int) > 0`
 
-/** The `claimed` deliveries, with what it takes to send them. */
-const claimedRows = raw(`
-  select claimed.id, claimed.tries, claimed.failures, claimed.event_id, claimed.type, claimed.tenant, claimed.job_id, claimed.lane, claimed.body,
-    claimed.endpoint_id, coalesce(endpoint.url, hook.url) as url, coalesce(endpoint.headers, hook.headers) as headers,
-    coalesce(endpoint.secret, hook.secret) as secret, case when endpoint.old_secret_until > now() then endpoint.old_secret end as old_secret,
-    payload.trace, endpoint.disabled_at is not null as is_off, (date_part('epoch', now()) * 1000)::float8 as now_ms, null::json as further
-  from claimed
-  left join holdfast.endpoint on endpoint.id = claimed.endpoint_id
-  left join lateral (
-    select * from holdfast.job_webhook where job_id = claimed.job_id and claimed.endpoint_id is null limit 1
-  ) as hook on true
-  left join lateral (select trace from holdfast.job_payload where job_id = claimed.job_id limit 1) as payload on true`)
-
-/**
- * Claims what is due: an equal share of the total for each tenant, and of each lane as many as it has room for. The deliveries of a sender that
- * dies become due again by themselves. Locked rows are not guarded again: the guard is the predicate of an index, and the update would walk
- * all of it. Returns one more row, without an id, with the tenants that have further lanes and the last lane that was visited.
- */
-export const claimDeliveries = statement<ClaimedDelivery | { id: null; further: Record<string, string> | null }>()(
-  'delivery.claim',
-  (p: ClaimRoom & ClaimCursors & { claimMs: number }) => sql`
+/** Chooses what is due: an equal share of the total for each tenant, and of each lane as many as it has room for. Their rows are locked. */
+export const choosingDue = (p: DeliveryClaim) => sql`
   with recursive tenant (tenant) as (${tenants}),
   open as materialized (${openTenants(p)}),
   lane as materialized (
@@ -175,25 +164,52 @@ export const claimDeliveries = statement<ClaimedDelivery | { id: null; further: 
     ) as sharing
     cross join lateral (
       select id
-      from (${dueIn(false, raw('sharing.most'))} union all ${dueIn(true, raw('sharing.slow_most'))}) as both_kinds
+      from (${dueIn(p, false, raw('sharing.most'))} union all ${dueIn(p, true, raw('sharing.slow_most'))}) as both_kinds
       limit sharing.most
     ) as own
     limit ${p.limit}
-  ),
-  claimed as (
-    update holdfast.delivery
-    set next_at = now() + ${p.claimMs}::float8 * interval '1 ms', claimed_at = now(), tries = delivery.tries + 1
-    where delivery.id = any(array(select id from due))
-    returning delivery.*
-  )
-  ${claimedRows}
-  union all
-  select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, (
+  )`
+
+/** The tenants that have further lanes, and the last lane of each that was visited. */
+export const furtherLanes = sql`(
     select json_object_agg(cut.tenant, cut.cursor)
     from (
       select lane.tenant, max(lane.lane) as cursor from lane group by lane.tenant having count(*) >= ${lanesAtOnce}::int
     ) as cut
-  )`,
+  )`
+
+/** Claims the deliveries in `due`. Their rows are locked and not guarded again: the guard is the predicate of an index, and the update would walk all of it. */
+export const claimingDue = (claimMs: number) => sql`
+    update holdfast.delivery
+    set next_at = now() + ${claimMs}::float8 * interval '1 ms', claimed_at = now(), tries = delivery.tries + 1
+    where delivery.id = any(array(select id from due))
+    returning delivery.*`
+
+/** The `claimed` deliveries, with what it takes to send them. */
+export const claimedRows = raw(`
+  select claimed.id, claimed.tries, claimed.failures, claimed.event_id, claimed.type, claimed.tenant, claimed.job_id, claimed.lane, claimed.body,
+    claimed.endpoint_id, coalesce(endpoint.url, hook.url) as url, coalesce(endpoint.headers, hook.headers) as headers,
+    coalesce(endpoint.secret, hook.secret) as secret, case when endpoint.old_secret_until > now() then endpoint.old_secret end as old_secret,
+    payload.trace, endpoint.disabled_at is not null as is_off, (date_part('epoch', now()) * 1000)::float8 as now_ms, null::json as further
+  from claimed
+  left join holdfast.endpoint on endpoint.id = claimed.endpoint_id
+  left join lateral (
+    select * from holdfast.job_webhook where job_id = claimed.job_id and claimed.endpoint_id is null limit 1
+  ) as hook on true
+  left join lateral (select trace from holdfast.job_payload where job_id = claimed.job_id limit 1) as payload on true`)
+
+/**
+ * Claims what is due. The deliveries of a sender that dies become due again by themselves. Returns one more row, without an id, with the tenants
+ * that have further lanes and the last lane that was visited.
+ */
+export const claimDeliveries = statement<ClaimedDelivery | { id: null; further: Record<string, string> | null }>()(
+  'delivery.claim',
+  (p: DeliveryClaim) => sql`
+  ${choosingDue(p)},
+  claimed as (${claimingDue(p.claimMs)})
+  ${claimedRows}
+  union all
+  select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, ${furtherLanes}`,
 )
 
 /** How long the oldest delivery has been due. Hops from lane to lane along the index to the first of each. */

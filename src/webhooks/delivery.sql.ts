@@ -1,10 +1,13 @@
 import { raw, sql, statement } from '../postgres/sql.ts'
 
-/** How a request ended, to be written. `released`: it was not completed, and another sender may claim it at once. */
+/**
+ * How a request ended, to be written. `released`: it was not completed, and another sender may claim it at once. `unclaimable`: there was none,
+ * because the delivery can't be claimed; that is no fault of its endpoint.
+ */
 export interface Tried {
   id: string
   tries: number
-  outcome: 'delivered' | 'retry' | 'permanent' | 'released'
+  outcome: 'delivered' | 'retry' | 'permanent' | 'released' | 'unclaimable'
   status: number | null
   error: string | null
   excerpt: string | null
@@ -22,11 +25,11 @@ export interface SwitchedOff {
   why: string
 }
 
-const isFailure = raw(`mine.outcome in ('retry', 'permanent')`)
+const isFailure = raw(`mine.outcome in ('retry', 'permanent', 'unclaimable')`)
 /** When a delivery is given up. Counted from the first failure, so that a time without senders costs it no retries. */
 const endOf = (giveUpMs: number) => sql`coalesce(delivery.failed_at, now()) + ${giveUpMs}::float8 * interval '1 ms'`
 const stateOf = (giveUpMs: number) => sql`case when mine.outcome = 'delivered' then 'delivered'
-        when mine.outcome = 'permanent' or (mine.outcome = 'retry' and now() >= ${endOf(giveUpMs)}) then 'dead'
+        when mine.outcome = 'permanent' or (mine.outcome in ('retry', 'unclaimable') and now() >= ${endOf(giveUpMs)}) then 'dead'
         else 'pending' end`
 
 /**
@@ -46,7 +49,7 @@ const outcomes = (tried: Tried[]) => sql`
       ${tried.map((one) => one.ms)}::int[], ${tried.map((one) => one.delayMs)}::float8[], ${tried.map((one) => one.leastMs)}::float8[]
     ) as mine (id, tries, outcome, status, error, excerpt, ms, delay_ms, least_ms)`
 
-/** Writes the outcomes in `mine`, each if its sender still holds the delivery. */
+/** Writes the outcomes in `mine`, each if its sender still holds the delivery, or nobody has claimed it. */
 const writing = (giveUpMs: number) => sql`
     update holdfast.delivery
     set state = ${stateOf(giveUpMs)},
@@ -62,6 +65,8 @@ const writing = (giveUpMs: number) => sql`
     from mine
     where delivery.id = mine.id and delivery.tries = mine.tries
       and (delivery.state = 'pending' or (delivery.state = 'dead' and mine.outcome = 'delivered'))
+      -- another sender may have postponed it
+      and (mine.outcome <> 'unclaimable' or delivery.next_at <= now())
     returning delivery.id, delivery.endpoint_id, delivery.state, delivery.failed_at, mine.outcome, mine.status`
 
 /** What the `written` outcomes say about their endpoints. */

@@ -1,16 +1,19 @@
-import { type CursorMove, movingCursor } from '../events/group.sql.ts'
+import { type CursorFence, type CursorMove, movingCursor } from '../events/group.sql.ts'
+import { unparking } from '../events/parked.sql.ts'
 import { finalStates } from '../job/machine.ts'
 import { eventOf, raw, type Sql, sql, stateList, statement } from '../postgres/sql.ts'
 import { ofKind } from '../transitions/kind.sql.ts'
 import { notify } from '../transitions/wake.sql.ts'
 import { isWantedBy } from '../transitions/wanted-events.sql.ts'
 
-/** What to plan at once: the events between the positions that the cursor moves from and to. */
-export interface PlanParams extends CursorMove {
+/** What to plan at once: the events between two positions. */
+export interface PlanParams {
+  from: number
+  seq: number
   /** The maximum size of a body. A result that does not fit is replaced by a link. */
   maxBytes: number
   publicUrl: string | null
-  /** Leaves out the data of events, for one whose data can't be read. */
+  /** Leaves out what may be unreadable: the data of events, results, and what was submitted with jobs. */
   isBare?: boolean
 }
 
@@ -33,13 +36,14 @@ const job = sql`case when one.job_id is not null then json_build_object(
         'finishedAt', case when one.state in (${stateList(finalStates)}) then ${timeOf('one.at')} end, 'meta', payload.meta
       ) end`
 
-const error = (p: PlanParams) => sql`case when ${p.isBare === true}::boolean then null
+const isBare = (p: PlanParams) => sql`${p.isBare === true}::boolean`
+const hasResult = sql`one.type in (${eventOf('advance')}, ${eventOf('finish')})`
+
+const error = (p: PlanParams) => sql`case when ${isBare(p)} then null
         when one.type = ${eventOf('fail')} then ${errorIn('one.data')}
         when one.type in (${eventOf('retry')}, ${eventOf('quarantine')}) then ${errorIn("(one.data -> 'error')")} end`
 
-const details = (
-  p: PlanParams,
-) => sql`case when ${p.isBare === true}::boolean or one.type = ${eventOf('fail')} then null
+const details = (p: PlanParams) => sql`case when ${isBare(p)} or one.type = ${eventOf('fail')} then null
         when one.type = ${eventOf('retry')} then json_build_object('runAt', one.data -> 'runAt')
         when one.type = ${eventOf('quarantine')} then
           json_build_object('rung', one.data -> 'rung', 'lostMs', one.data -> 'lostMs', 'crashes', one.data -> 'crashes')
@@ -48,8 +52,11 @@ const details = (
 const dataWith = (p: PlanParams, omitted: Sql) => sql`json_build_object('job', ${job}, 'tenant', one.tenant,
       'result', case when not output.is_omitted then output.output end${omitted}, 'error', ${error(p)}, 'details', ${details(p)})`
 
-const data = (p: PlanParams) =>
-  sql`case when output.is_omitted then ${dataWith(p, sql`, 'resultOmitted', output.omitted`)} else ${dataWith(p, raw(''))} end`
+const data = (
+  p: PlanParams,
+) => sql`case when output.is_omitted then ${dataWith(p, sql`, 'resultOmitted', output.omitted`)}
+      when ${isBare(p)} and ${hasResult} then ${dataWith(p, sql`, 'resultOmitted', ${unread(p)}`)}
+      else ${dataWith(p, raw(''))} end`
 
 /** A CloudEvent. */
 const bodyWith = (
@@ -61,10 +68,17 @@ const bodyWith = (
 const body = (p: PlanParams) =>
   sql`case when payload.trace is null then ${bodyWith(p, raw(''))} else ${bodyWith(p, sql`, 'traceparent', payload.trace`)} end`
 
+const link = (p: PlanParams) => sql`coalesce(${p.publicUrl}::text || '/v1/jobs/' || one.job_id || '/result',
+          format('Read the result with hf.get(''%s''), or with: holdfast show %s', one.job_id, one.job_id))`
+
 const omitted = (p: PlanParams) => sql`json_build_object('bytes', octet_length(kept.output::text),
         'reason', format('The body of a webhook may have at most %s bytes (setting webhookMaxBytes).', ${p.maxBytes}::bigint),
-        'link', coalesce(${p.publicUrl}::text || '/v1/jobs/' || one.job_id || '/result',
-          format('Read the result with hf.get(''%s''), or with: holdfast show %s', one.job_id, one.job_id)))`
+        'link', ${link(p)})`
+
+function unread(p: PlanParams): Sql {
+  const reason = 'The database failed to read the result, or something else that belongs to the event.'
+  return sql`json_build_object('bytes', null, 'reason', ${reason}::text, 'link', ${link(p)})`
+}
 
 /** The `news` that are wanted, once for each endpoint and job webhook. */
 const wantedNews = sql`
@@ -95,7 +109,7 @@ const bodies = (p: PlanParams) => sql`
     left join lateral (
       select kept.trace, case when octet_length(kept.meta::text) <= ${p.maxBytes}::bigint then kept.meta end as meta
       from holdfast.job_payload as kept
-      where kept.job_id = one.job_id
+      where kept.job_id = one.job_id and not ${isBare(p)}
       limit 1
     ) as payload on true
     left join lateral (
@@ -103,21 +117,17 @@ const bodies = (p: PlanParams) => sql`
         octet_length(kept.output::text) + coalesce(octet_length(payload.meta::text), 0) > ${p.maxBytes}::bigint - 1000 as is_omitted
       from holdfast.stage_output as kept
       where kept.job_id = one.job_id and kept.stage = one.stage and kept.attempt = one.attempt
-        and one.type in (${eventOf('advance')}, ${eventOf('finish')})
+        and ${hasResult} and not ${isBare(p)}
       limit 1
     ) as output on true
-    cross join lateral (select ${ofKind('stages', 'one')} as stages) as kind`
+    cross join lateral (select case when not ${isBare(p)} then ${ofKind('stages', 'one')} end as stages) as kind`
 
-/**
- * Plans the deliveries of a part of the log and moves the cursor past it, in one statement, so that each is planned exactly once. The body is
- * made here and sent unchanged, so all requests send the same bytes. No row back: another reader has the cursor.
- */
-export const planDeliveries = statement<{ seq: number; planned: number }>()(
-  'delivery.plan',
-  (p: PlanParams) => sql`
-  with mine as materialized (${movingCursor(p)}),
+/** Plans the deliveries of a part of the log, if `mine` has a row. */
+const planning = (p: PlanParams, mine: Sql) => sql`
+  with mine as materialized (${mine}),
   news as materialized (
-    select event.*
+    select event.seq, event.at, event.type, event.state, event.job_id, event.kind, event.tenant, event.attempt, event.stage,
+      case when not ${isBare(p)} then event.data end as data
     from holdfast.event
     where event.seq > ${p.from}::bigint and event.seq <= ${p.seq}::bigint
   ),
@@ -142,5 +152,19 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
   )
   select mine.seq, made.planned, case when made.planned > 0 then ${notify('holdfast_event')} end as woken
   from mine
-  cross join (select count(*) as planned from planned where state = 'pending') as made`,
+  cross join (select count(*) as planned from planned where state = 'pending') as made`
+
+/**
+ * Plans the deliveries of a part of the log and moves the cursor past it, in one statement, so that each is planned exactly once. The body is
+ * made here and sent unchanged, so all requests send the same bytes. No row back: another reader has the cursor.
+ */
+export const planDeliveries = statement<{ seq: number; planned: number }>()(
+  'delivery.plan',
+  (p: PlanParams & CursorMove) => planning(p, movingCursor(p)),
+)
+
+/** Plans the deliveries of a parked event, and removes it in the same statement. No row back: it is gone, or another reader has the cursor. */
+export const planParked = statement<{ seq: number; planned: number }>()(
+  'delivery.plan_parked',
+  (p: PlanParams & CursorFence) => planning(p, unparking(p)),
 )

@@ -7,6 +7,9 @@
 // An endpoint wants the events from its creation on. None of them is missed, even if the endpoint commits late, because of how the horizon
 // works: an event is read only once all transactions have ended that had an id when its number was the last one. An endpoint that is still
 // invisible then got its transaction id later, and read the end of the log even later, so its since_seq is after all events that are read.
+//
+// An event that can't be planned is parked, and planned later (see unplanned.ts).
+import { messageOf } from '../errors/errors.ts'
 import { type HeldCursor, nextLookMs } from '../events/cursor.ts'
 import { findGroup, moveCursor, openGroup } from '../events/group.sql.ts'
 import { webhookGroup } from '../events/group-name.ts'
@@ -14,10 +17,12 @@ import { takeMark } from '../events/horizon.sql.ts'
 import { type Horizon, makeHorizon } from '../events/horizon.ts'
 import { Reader } from '../events/reader.ts'
 import type { Wakeups } from '../events/wakeups.ts'
-import { isPassing } from '../postgres/connection.ts'
+import { isHeldUp } from '../postgres/connection.ts'
 import type { Runner, Store } from '../postgres/store.ts'
 import type { Service } from '../service/service.ts'
+import { isNobodys } from '../transitions/batch.ts'
 import { planDeliveries } from './plan.sql.ts'
+import { makeReplanner, parkUnplanned } from './unplanned.ts'
 
 /** What a planner needs. */
 export interface PlannerParts {
@@ -52,10 +57,14 @@ const busyAt = 200
 /** From this many deliveries per statement on, the next statement covers fewer events. */
 const manyAt = 2_000
 
+/** From this many times on, an event whose planning took too long is planned without what may be too large. */
+const mostHeldUps = 3
+
 /** Makes a planner. The group must exist. */
 export function makePlanner(parts: PlannerParts): Service {
   const horizon = makeHorizon(parts.store)
-  const pace: Pace = { window: 1_000, isBare: false }
+  const pace: Pace = { window: 1_000, heldUps: 0 }
+  const replan = makeReplanner(parts)
   return new Reader({
     store: parts.store,
     wakeups: parts.wakeups,
@@ -63,7 +72,10 @@ export function makePlanner(parts: PlannerParts): Service {
     leaseMs: parts.leaseMs,
     beatMs: parts.beatMs,
     careful: 1,
-    turn: (cursor) => planOn(parts, horizon, pace, cursor),
+    async turn(cursor) {
+      await replan(cursor)
+      return planOn(parts, horizon, pace, cursor)
+    },
     onError: parts.onError,
   })
 }
@@ -71,8 +83,8 @@ export function makePlanner(parts: PlannerParts): Service {
 interface Pace {
   /** How many log positions one statement covers: fewer if each results in many deliveries. */
   window: number
-  /** Whether to plan the next event without its data, because the database can't read that. It must not hold up all others. */
-  isBare: boolean
+  /** How often the planning of a single event was cancelled or waited too long. */
+  heldUps: number
 }
 
 type Turn = number | 'lost'
@@ -83,23 +95,56 @@ async function planOn(parts: PlannerParts, horizon: Horizon, pace: Pace, cursor:
   if (safe <= cursor.seq) return rest(parts, cursor, top)
   cursor.heldBack = undefined
   const seq = Math.min(safe, cursor.seq + pace.window)
+  try {
+    const planned = await plan(parts, cursor, seq)
+    if (planned === 'lost') return 'lost'
+    pace.window = nextWindow(pace.window, planned)
+    pace.heldUps = 0
+    return 0
+  } catch (error) {
+    return planFailed(parts, pace, cursor, { seq, error })
+  }
+}
+
+/** Plans the events up to a position. Returns how many deliveries that made. */
+async function plan(parts: PlannerParts, cursor: HeldCursor, seq: number, isBare = false): Promise<number | 'lost'> {
+  const { store, maxBytes, publicUrl, onPlanned } = parts
   const wantsWake = cursor.wantsWake && seq - cursor.seq < busyAt
-  const { maxBytes, publicUrl } = parts
-  const { isBare } = pace
-  const [planned] = await parts.store
-    .contend(planDeliveries, { ...cursor.fence, from: cursor.seq, seq, wantsWake, maxBytes, publicUrl, isBare })
-    .catch((error) => {
-      pace.isBare = pace.window === 1 && !isPassing(error)
-      // perhaps it was too much for one statement
-      pace.window = Math.max(1, Math.floor(pace.window / 4))
-      throw error
-    })
-  pace.isBare = false
+  const move = { ...cursor.fence, from: cursor.seq, seq, wantsWake }
+  const [planned] = await store.contend(planDeliveries, { ...move, maxBytes, publicUrl, isBare })
   if (!planned) return 'lost'
   cursor.moved(seq, wantsWake)
-  pace.window = nextWindow(pace.window, planned.planned)
-  if (planned.planned > 0) parts.onPlanned(planned.planned)
-  return 0
+  if (planned.planned > 0) onPlanned(planned.planned)
+  return planned.planned
+}
+
+/** Perhaps it was too much for one statement, or one of the events can't be planned. So the next statement covers fewer, down to one. */
+async function planFailed(
+  parts: PlannerParts,
+  pace: Pace,
+  cursor: HeldCursor,
+  { seq, error }: { seq: number; error: unknown },
+): Promise<Turn> {
+  if (isNobodys(error)) throw error
+  const isAlone = seq - cursor.seq === 1
+  pace.window = Math.max(1, Math.floor((seq - cursor.seq) / 4))
+  if (isHeldUp(error) && !(isAlone && ++pace.heldUps >= mostHeldUps)) throw error
+  if (!isAlone) return 0
+  pace.heldUps = 0
+  return planAlone(parts, cursor, seq, error)
+}
+
+/** An event that can't be planned must not hold up all others. It is planned without what may be unreadable, or else parked. */
+async function planAlone(parts: PlannerParts, cursor: HeldCursor, seq: number, error: unknown): Promise<Turn> {
+  try {
+    const planned = await plan(parts, cursor, seq, true)
+    if (planned === 'lost') return 'lost'
+    if (planned > 0) parts.onError(new Error(`The webhooks of event ${seq} lack its data: ${messageOf(error)}`))
+    return 0
+  } catch (again) {
+    if (isNobodys(again)) throw again
+    return parkUnplanned(parts, cursor, seq, again)
+  }
 }
 
 function nextWindow(window: number, planned: number): number {

@@ -8,11 +8,12 @@ import type { Wakeups } from '../events/wakeups.ts'
 import type { Store } from '../postgres/store.ts'
 import { type Group, group } from '../service/group.ts'
 import { type Loop, loop, type Service, within } from '../service/service.ts'
-import { runBatch, type Told } from '../transitions/batch.ts'
-import { type ClaimedDelivery, type ClaimRoom, claimDeliveries, oldestDue } from './claim.sql.ts'
+import { isNobodys, runBatch, type Told } from '../transitions/batch.ts'
+import { type ClaimedDelivery, type ClaimRoom, claimDeliveries, type DeliveryClaim, oldestDue } from './claim.sql.ts'
 import { type SwitchedOff, type Tried, writeTries } from './delivery.sql.ts'
 import type { Lanes } from './lanes.ts'
 import { type Clock, type SendParts, send } from './send.ts'
+import { type ClaimedApart, Unclaimable } from './unclaimable.ts'
 
 /** What a sender needs. */
 export interface SenderParts extends SendParts {
@@ -56,6 +57,7 @@ export class Sender implements Service {
   readonly #parts: SenderParts
   readonly #sending: Loop
   readonly #outcomes: Group<Ended, undefined>
+  readonly #unclaimable: Unclaimable
   readonly #inFlight = new Set<Promise<void>>()
   #leaving = new AbortController()
   /** The last lane that was searched, for tenants that have more lanes than one claim searches. */
@@ -67,6 +69,7 @@ export class Sender implements Service {
   constructor(parts: SenderParts) {
     this.#parts = parts
     this.#sending = loop({ turn: () => this.#turn(), onError: parts.observer.onError })
+    this.#unclaimable = new Unclaimable({ ...parts, onError: parts.observer.onError })
     this.#outcomes = group({ most: 200, lanes: 2, write: (ended) => write(parts, ended) })
   }
 
@@ -95,19 +98,32 @@ export class Sender implements Service {
   }
 
   async #turn(): Promise<number> {
-    const { store, lanes, timeoutMs, pollMs } = this.#parts
+    const { lanes, timeoutMs, pollMs } = this.#parts
     this.#lookAtOldest()
     const room = lanes.room()
     if (room.limit === 0) return pollMs
     const cursors = { cursorTenants: [...this.#cursors.keys()], cursors: [...this.#cursors.values()] }
-    const answer = await store.run(claimDeliveries, { ...room, ...cursors, claimMs: timeoutMs + claimSlackMs })
-    const claimedMs = performance.now()
-    const rows = answer.filter((row) => row.id !== null)
-    for (const row of rows) this.#begin(row, () => row.now_ms + performance.now() - claimedMs)
-    const further = answer.flatMap((row) => (row.id === null ? Object.entries(row.further ?? {}) : []))
+    const skipped = this.#unclaimable.skipped()
+    const { count, further } = await this.#claim({ ...room, ...cursors, skipped, claimMs: timeoutMs + claimSlackMs })
     this.#moveCursors(room, further)
-    if (rows.length > 0) return 0
+    if (count > 0) return 0
     return this.#cursors.size > 0 ? Math.min(furtherMs, pollMs) : pollMs
+  }
+
+  /** Claims what is due, and begins to send it. */
+  async #claim(claim: DeliveryClaim): Promise<ClaimedApart> {
+    try {
+      const answer = await this.#parts.store.run(claimDeliveries, claim)
+      const rows = answer.filter((row) => row.id !== null)
+      this.#begin(rows)
+      const further = answer.flatMap((row) => (row.id === null ? Object.entries(row.further ?? {}) : []))
+      return { count: rows.length, further }
+    } catch (error) {
+      if (isNobodys(error)) throw error
+      const apart = await this.#unclaimable.claimApart(claim, (rows) => this.#begin(rows))
+      if (apart.count === 0) throw error
+      return apart
+    }
   }
 
   #moveCursors({ tenants, tenantMosts }: ClaimRoom, further: [tenant: string, lane: string][]): void {
@@ -118,10 +134,14 @@ export class Sender implements Service {
     ])
   }
 
-  #begin(row: ClaimedDelivery, clock: Clock): void {
-    const carried = this.#carry(row, clock)
-    this.#inFlight.add(carried)
-    void carried.then(() => this.#inFlight.delete(carried))
+  /** Sends what was claimed just now. */
+  #begin(rows: ClaimedDelivery[]): void {
+    const claimedMs = performance.now()
+    for (const row of rows) {
+      const carried = this.#carry(row, () => row.now_ms + performance.now() - claimedMs)
+      this.#inFlight.add(carried)
+      void carried.then(() => this.#inFlight.delete(carried))
+    }
   }
 
   async #carry(row: ClaimedDelivery, clock: Clock): Promise<void> {
