@@ -33,8 +33,8 @@ export const leftOut: readonly LeftOut[] = [
     isByChance: true,
   },
   {
-    matches: /^barrier\.(open_ones|waiting_jobs)$/,
-    because: 'It only reads, to repair barriers one by one with statements that are tried elsewhere.',
+    matches: /^((barrier|lease|session)\.open_ones|barrier\.waiting_jobs)$/,
+    because: 'It only reads, to handle rows one by one with statements that are tried elsewhere.',
   },
   {
     matches: /^session\.end_owned$/,
