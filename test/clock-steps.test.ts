@@ -1,5 +1,6 @@
 import { acquireLead, renewLead } from '#holdfast/leader/leader.sql'
 import { makeDuties } from '#holdfast/reaper/duties'
+import { findHung } from '#holdfast/reaper/revive.sql'
 import { endDeadSessions } from '#holdfast/reaper/session.sql'
 import { beat } from '#holdfast/worker/session.sql'
 import { sweepOf } from './crash/sweep.ts'
@@ -62,6 +63,27 @@ test('right after the clock was set forward, no lease counts as run out', async 
   expect(await store.run(endDeadSessions, { limit: 10, steadyMs: 100, watchedMs: 100 })).toEqual([])
   const steady = { steadyMs: Number.POSITIVE_INFINITY, watchedMs: 0 }
   expect(await store.run(endDeadSessions, { limit: 10, ...steady })).toMatchObject([{ id: sessionId }])
+})
+
+test('time in which a process saw that the leader row was locked is no time without a leader', async ({
+  given,
+  store,
+  query,
+}) => {
+  const { id } = await given.running()
+  await query(`update holdfast.lease set deadline_at = now() - interval '1 h'`)
+  await query(`insert into holdfast.leader (term, holder, acquired_at, renewed_at, lease_until, steady_since)
+    select 1, 'gone', at, at, at, '-infinity' from (select now() - interval '2 h' as at) as ago`)
+  const hour = 3_600_000
+  const found = async (watchedMs: number) =>
+    (await store.run(findHung, { limit: 10, watchedMs })).map((row) => row.id as string)
+  expect(await found(0)).toEqual([])
+  expect(await found(hour / 2)).toEqual([])
+  expect(await found(1.5 * hour)).toEqual([id])
+  expect(await store.run(acquireLead, { ...candidate, watchedMs: 2 * hour })).toMatchObject([{ is_taken: true }])
+  expect(await query('select vacant_ms, steady_since::text from holdfast.leader')).toEqual([
+    { vacant_ms: 0, steady_since: '-infinity' },
+  ])
 })
 
 test('attempts get the time back that nobody led, whether the database was away or its clock was set forward', async ({

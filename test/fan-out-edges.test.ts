@@ -3,6 +3,7 @@ import { defineJob, PermanentError } from 'holdfast'
 import pg from 'pg'
 import { findUnstopped } from '#holdfast/fan-out/heal.sql'
 import { resultsOf } from '#holdfast/fan-out/results'
+import { lowestId } from '#holdfast/job/id'
 import type { Runner } from '#holdfast/postgres/store'
 import { duties } from '#holdfast/reaper/duties'
 import { stopBarriers } from '#holdfast/settle/fan-out.sql'
@@ -183,7 +184,7 @@ test('a sweep that found a fan-out abandoned cancels nothing of it once its pare
 }) => {
   const made = await producing({ given, store }, { items: 3 })
   await fail(store, [made.parent])
-  const found = await store.run(findUnstopped, { limit: 10 })
+  const found = await store.run(findUnstopped, { after: lowestId, limit: 10 })
   expect(found).toMatchObject([{ id: made.barrier.id, is_abandoned: true }])
   await hf.redo(made.parent.id)
   await store.run(stopBarriers, { ids: found.map(({ id }) => id), reason: 'late' })

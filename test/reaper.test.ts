@@ -319,3 +319,26 @@ test('a leader whose sweeps hang lets another one lead', async ({ store }) => {
   hang.open([])
   await Promise.all([first.stop(), second.stop()])
 })
+
+test('a leader whose sweeps always fail lets another one lead, and leads again if there is no other', async ({
+  store,
+}) => {
+  const config = readConfig(swift, {})
+  const failing: Runner = {
+    run: (statement, params, answerMs) =>
+      statement.name === 'session.end_dead'
+        ? Promise.reject(new Error('planted'))
+        : store.run(statement, params, answerMs),
+  }
+  const deposed: string[] = []
+  const observer = { ...silent, deposed: (_: number, why: string) => void deposed.push(why) }
+  const first = makeReaper({ store: failing, config, observer })
+  await first.start()
+  await until(() => deposed.length > 0, 'it steps down')
+  await until(() => first.term() === 2, 'it leads again')
+  const second = makeReaper({ store, config, observer: silent })
+  await second.start()
+  await until(() => second.term(), 'another one leads')
+  expect(new Set(deposed)).toEqual(new Set(['its sweeps fail']))
+  await Promise.all([first.stop(), second.stop()])
+}, 60_000)

@@ -20,37 +20,40 @@ const isOverdue = sql`${isOpen} and barrier.expires_at < now()`
 const isExpiredBarrier = sql`${isOverdue} and holdfast.owned_arrived(barrier.id) < barrier.total`
 const lostMs = raw('(extract(epoch from now() - barrier.expires_at) * 1000)::float8 as lost_ms')
 
+/** Some of the barriers behind this one, in the order of their ids. */
+interface Page {
+  after: string
+  limit: number
+}
+
+/** Some of the open barriers that fulfil a condition. All are looked up first, so that no plan walks over those that have ended. */
+const openOnes = (p: Page, which: Sql, lost = raw('0::float8 as lost_ms')) => sql`
+  with found as materialized (
+    select barrier.id, ${lost}
+    from holdfast.owned_barrier as barrier
+    where ${isOpen} and ${which}
+  )
+  select id, lost_ms
+  from found
+  where id > ${p.after}::text
+  order by id
+  limit ${p.limit}`
+
 /** Open barriers whose count says that all parts have arrived, or is negative. */
-export const findDrained = statement<{ id: string; lost_ms: number }>()(
-  'owned_barrier.drained',
-  (p: { limit: number }) => sql`
-  select barrier.id, 0::float8 as lost_ms
-  from holdfast.owned_barrier as barrier
-  where ${isOpen} and (barrier.arrived >= barrier.total or barrier.arrived < 0)
-  order by barrier.due_at, barrier.id
-  limit ${p.limit}`,
+export const findDrained = statement<{ id: string; lost_ms: number }>()('owned_barrier.drained', (p: Page) =>
+  openOnes(p, sql`(barrier.arrived >= barrier.total or barrier.arrived < 0)`),
 )
 
-/** Quiet barriers whose count has not been compared with the ledger for the longest time. */
+/** Quiet barriers whose count has not been compared with the ledger for a while. */
 export const findUnchecked = statement<{ id: string; lost_ms: number }>()(
   'owned_barrier.unchecked',
-  (p: { quietMs: number; limit: number }) => sql`
-  select barrier.id, 0::float8 as lost_ms
-  from holdfast.owned_barrier as barrier
-  where ${isOpen} and greatest(barrier.moved_at, barrier.checked_at) < now() - ${p.quietMs}::float8 * interval '1 ms'
-  order by barrier.checked_at, barrier.id
-  limit ${p.limit}`,
+  (p: Page & { quietMs: number }) =>
+    openOnes(p, sql`greatest(barrier.moved_at, barrier.checked_at) < now() - ${p.quietMs}::float8 * interval '1 ms'`),
 )
 
 /** Expired barriers without an owner. */
-export const findUnowned = statement<{ id: string; lost_ms: number }>()(
-  'owned_barrier.unowned',
-  (p: { limit: number }) => sql`
-  select barrier.id, ${lostMs}
-  from holdfast.owned_barrier as barrier
-  where ${isOverdue} and barrier.owner is null and barrier.due_at <= now()
-  order by barrier.due_at, barrier.id
-  limit ${p.limit}`,
+export const findUnowned = statement<{ id: string; lost_ms: number }>()('owned_barrier.unowned', (p: Page) =>
+  openOnes(p, sql`barrier.expires_at < now() and barrier.owner is null and barrier.due_at <= now()`, lostMs),
 )
 
 /** Barriers that expired a while ago and whose owner is none of these: a process with that owner would have asked it by now. */
@@ -111,7 +114,13 @@ export const closeUnowned = statement<{ id: string; total: number; arrived: numb
   with gone as (
     update holdfast.owned_barrier as barrier
     set expired_at = now(), moved_at = now()
-    where barrier.id = any(${p.ids}::text[]) and barrier.owner is null and ${isExpiredBarrier}
+    where barrier.id = any(array(
+      select barrier.id
+      from holdfast.owned_barrier as barrier
+      where barrier.id = any(${p.ids}::text[]) and barrier.owner is null and ${isExpiredBarrier}
+      order by barrier.id
+      for no key update skip locked
+    ))
     returning barrier.*
   ),
   ${announcing(sql`'closed'`)}

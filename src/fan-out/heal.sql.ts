@@ -1,4 +1,5 @@
 import { itemCounts } from '../job/fan-out.ts'
+import { lowestId } from '../job/id.ts'
 import { legal, raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { countersOf, endedOf } from '../transitions/barrier-counters.sql.ts'
 import { joiningIf } from '../transitions/end.sql.ts'
@@ -22,6 +23,12 @@ export interface HealedRow {
 interface Batch {
   limit: number
   only?: string[] | undefined
+}
+
+/** Some of the barriers behind this one, in the order of their ids. */
+interface Page {
+  after: string
+  limit: number
 }
 
 const isMeant = (p: Batch, id = raw('barrier.id')) =>
@@ -72,7 +79,7 @@ export const joinDrained = statement<HealedRow>()(
 /** Barriers that have not joined, with their jobs. */
 export const openBarriers = statement<{ id: string; job_id: string }>()(
   'barrier.open_ones',
-  (p: { after: string; limit: number }) => sql`
+  (p: Page) => sql`
   select barrier.id, barrier.job_id
   from holdfast.barrier
   where barrier.joined_at is null and barrier.id > ${p.after}::uuid
@@ -83,7 +90,7 @@ export const openBarriers = statement<{ id: string; job_id: string }>()(
 /** Jobs that wait for their items. */
 export const waitingJobs = statement<{ id: string; job_id: string }>()(
   'barrier.waiting_jobs',
-  (p: { after: string; limit: number }) => sql`
+  (p: Page) => sql`
   select job_id as id, job_id
   from holdfast.waiting
   where job_id > ${p.after}::uuid
@@ -93,17 +100,17 @@ export const waitingJobs = statement<{ id: string; job_id: string }>()(
 
 /**
  * Recounts barriers from the ledger: those that have been quiet, and those whose counters say that all items have ended although one is
- * live, because they make every settle read the ledger.
+ * live, because they make every settle read the ledger. Returns all of them, most without a drift.
  */
 export const recountBarriers = statement<HealedRow>()(
   'barrier.recount',
-  (p: Batch & { quietMs: number }) => sql`
+  (p: Batch & { after?: string; quietMs: number }) => sql`
   with quiet as materialized (
     select barrier.*
     from holdfast.barrier
-    where barrier.joined_at is null and barrier.armed_at is not null and ${isMeant(p)}
+    where barrier.joined_at is null and barrier.armed_at is not null and barrier.id > ${p.after ?? lowestId}::uuid and ${isMeant(p)}
       and (barrier.moved_at < now() - ${p.quietMs}::float8 * interval '1 ms' or ${endedOf('barrier')} >= barrier.total)
-    order by barrier.moved_at
+    order by barrier.id
     limit ${p.limit}
     for no key update skip locked
   ),
@@ -111,23 +118,28 @@ export const recountBarriers = statement<HealedRow>()(
     select quiet.id, counted.*
     from quiet
     cross join lateral holdfast.barrier_ledger(quiet.id) as counted
+  ),
+  recounted as (
+    update holdfast.barrier
+    set succeeded = ledger.succeeded, failed = ledger.failed, cancelled = ledger.cancelled, moved_at = now()
+    from ledger
+    join quiet on quiet.id = ledger.id
+    where barrier.id = ledger.id
+      and (${countersOf('quiet')}) is distinct from (${countersOf('ledger')})
   )
-  update holdfast.barrier
-  set succeeded = ledger.succeeded, failed = ledger.failed, cancelled = ledger.cancelled, moved_at = now()
-  from ledger
-  join quiet on quiet.id = ledger.id
-  where barrier.id = ledger.id
-    and (${countersOf('quiet')}) is distinct from (${countersOf('ledger')})
-  returning barrier.id, barrier.job_id, barrier.total, 0 as lost, ${driftOf('quiet')}, false as was_expired`,
+  select quiet.id, quiet.job_id, quiet.total, 0 as lost, ${driftOf('quiet')}, false as was_expired
+  from quiet
+  join ledger on ledger.id = quiet.id
+  order by quiet.id`,
 )
 
 /** Barriers with live items that were stopped, or whose job is gone. */
 export const findUnstopped = statement<{ id: string; job_id: string; is_abandoned: boolean; is_expired: boolean }>()(
   'barrier.unstopped',
-  (p: { limit: number }) => sql`
+  (p: Page) => sql`
   select barrier.id, barrier.job_id, not ${hasJob} as is_abandoned, coalesce(barrier.expires_at <= barrier.stopped_at, false) as is_expired
   from holdfast.barrier
-  where barrier.joined_at is null and (barrier.stopped_at is not null or not ${hasJob}) and ${hasItems}
+  where barrier.joined_at is null and barrier.id > ${p.after}::uuid and (barrier.stopped_at is not null or not ${hasJob}) and ${hasItems}
   order by barrier.id
   limit ${p.limit}`,
 )
@@ -138,7 +150,7 @@ export const findUnstopped = statement<{ id: string; job_id: string; is_abandone
  */
 export const findOrphanItems = statement<{ id: string }>()(
   'barrier.orphan_items',
-  (p: { limit: number }) => sql`
+  (p: Page) => sql`
   with recursive named (id) as (
     (select item.barrier_id from holdfast.ready as item where item.barrier_id is not null order by item.barrier_id limit 1)
     union all
@@ -154,13 +166,19 @@ export const findOrphanItems = statement<{ id: string }>()(
   )
   select item.id
   from (
-    select id from named where id is not null
-    union
-    select barrier_id from holdfast.waiting where barrier_id is not null
-    union
-    select unnest(barrier_ids) from holdfast.lease where barrier_ids is not null
+    select item.id
+    from (
+      select id from named where id is not null
+      union
+      select barrier_id from holdfast.waiting where barrier_id is not null
+      union
+      select unnest(barrier_ids) from holdfast.lease where barrier_ids is not null
+    ) as item
+    where item.id > ${p.after}::uuid and not exists (select from holdfast.barrier where barrier.id = item.id)
+    order by item.id
   ) as item
-  where not exists (select from holdfast.barrier where barrier.id = item.id) and exists (select from holdfast.live_items(item.id))
+  where exists (select from holdfast.live_items(item.id))
+  order by item.id
   limit ${p.limit}`,
 )
 

@@ -8,7 +8,12 @@ interface Candidate {
 interface Newcomer extends Candidate {
   /** How long there may be no leader before that counts as an outage of the database. */
   vacantMs: number
+  /** How long this process has watched the row, up to this moment, while another transaction locked it: that was no outage. Default: 0. */
+  watchedMs?: number
 }
+
+/** Until when it is known that the database could be reached and its clock was not set. */
+const knownUntil = (p: Newcomer) => sql`(leader.renewed_at + ${p.watchedMs ?? 0}::float8 * interval '1 ms')`
 
 /** There is no leader: the lease has ended, or was renewed in the future, which means that the clock was set back since. */
 const isFree = raw(`(lease_until <= now() or renewed_at > now() + interval '2 s')`)
@@ -29,7 +34,8 @@ export const acquireLead = statement<{ term: number; is_taken: boolean }>()(
   'leader.acquire',
   (p: Newcomer) => sql`
   with free as materialized (
-    select term, case when renewed_at < now() - ${p.vacantMs}::float8 * interval '1 ms' then extract(epoch from now() - renewed_at) * 1000 else 0 end as gap_ms
+    select term,
+      case when ${knownUntil(p)} < now() - ${p.vacantMs}::float8 * interval '1 ms' then extract(epoch from now() - ${knownUntil(p)}) * 1000 else 0 end as gap_ms
     from holdfast.leader
     where ${isFree}
     for update skip locked
@@ -37,7 +43,7 @@ export const acquireLead = statement<{ term: number; is_taken: boolean }>()(
   next as (
     update holdfast.leader
     set term = leader.term + 1, holder = ${p.holder}, acquired_at = now(), renewed_at = now(), lease_until = now() + ${p.leaseMs}::float8 * interval '1 ms',
-      steady_since = case when leader.renewed_at not between now() - ${p.vacantMs}::float8 * interval '1 ms' and now() + interval '2 s'
+      steady_since = case when ${knownUntil(p)} not between now() - ${p.vacantMs}::float8 * interval '1 ms' and now() + interval '2 s'
         then now() else leader.steady_since end,
       vacant_ms = leader.vacant_ms + free.gap_ms
     from free

@@ -21,6 +21,8 @@ import { acquireLead, releaseLead, renewLead } from './leader.sql.ts'
 export interface Leader extends Service {
   /** The term in which this process is leader; null while it is not. */
   term(): number | null
+  /** How long this process has seen without a gap that another transaction locks the row; 0 unless it stands in for the leader. */
+  watchedMs(): number
   /** Notes that a sweep is done; the next renewal writes it down. */
   swept(sweepMs: number): void
   /** How long its loop has shown no sign of life. */
@@ -32,8 +34,8 @@ export interface LeaderOptions {
   store: Runner
   leaseMs: number
   renewMs: number
-  /** Whether this process performs the duties of a leader. If not, it steps down. */
-  isFit?: () => boolean
+  /** Why this process can't perform the duties of a leader, if it can't. It then steps down, and lets others become leader for as long as a lease. */
+  unfit?: () => string | undefined
   onElected: (term: number) => void
   onDeposed: (term: number, why: string) => void
   onError: (error: unknown) => void
@@ -62,7 +64,9 @@ class Candidate implements Leader {
   readonly #vacantMs: number
   #sweepMs: number | null = null
   #lead: Lead | undefined
-  #vacantSinceMs: number | null = null
+  /** Since when it has seen, without a gap, that the row can't be taken, and when it last did. */
+  #watch: { sinceMs: number; seenMs: number } | undefined
+  #restsUntilMs = 0
 
   constructor(options: LeaderOptions) {
     const { leaseMs, renewMs } = options
@@ -86,6 +90,10 @@ class Candidate implements Leader {
     return this.#lead && monotonicMs() < this.#lead.trustedUntilMs ? this.#lead.term : null
   }
 
+  watchedMs(): number {
+    return this.#lead?.isStandIn && this.#watch ? monotonicMs() - this.#watch.sinceMs : 0
+  }
+
   swept(sweepMs: number): void {
     this.#sweepMs = sweepMs
   }
@@ -95,12 +103,16 @@ class Candidate implements Leader {
   }
 
   async #turn(): Promise<number> {
-    if (this.#options.isFit?.() === false) await this.#release('its sweeps are stuck')
-    else {
+    const { unfit, leaseMs, renewMs } = this.#options
+    const why = unfit?.()
+    if (why !== undefined) {
+      this.#restsUntilMs = monotonicMs() + leaseMs
+      await this.#release(why)
+    } else if (monotonicMs() >= this.#restsUntilMs) {
       await this.#renew()
       if (!this.#lead || this.#lead.isStandIn) await this.#acquire()
     }
-    return this.#options.renewMs
+    return renewMs
   }
 
   async #renew(): Promise<void> {
@@ -122,12 +134,14 @@ class Candidate implements Leader {
 
   async #acquire(): Promise<void> {
     const sentAtMs = monotonicMs()
-    const params = { holder: this.#holder, leaseMs: this.#options.leaseMs, vacantMs: this.#vacantMs }
+    // if it last saw the row long ago, what has happened since is unknown
+    const watch = this.#watch && sentAtMs - this.#watch.seenMs <= this.#vacantMs ? this.#watch : undefined
+    const sinceMs = watch?.sinceMs ?? sentAtMs
+    const watchedMs = sentAtMs - sinceMs
+    const params = { holder: this.#holder, leaseMs: this.#options.leaseMs, vacantMs: this.#vacantMs, watchedMs }
     const [found] = await this.#store.run(acquireLead, params)
-    const isVacant = found?.is_taken === false
-    this.#vacantSinceMs = isVacant ? (this.#vacantSinceMs ?? sentAtMs) : null
-    const vacantMs = sentAtMs - (this.#vacantSinceMs ?? sentAtMs)
-    if (found && (found.is_taken || vacantMs >= this.#vacantMs)) this.#takeUp(found, sentAtMs)
+    this.#watch = found?.is_taken === false ? { sinceMs, seenMs: sentAtMs } : undefined
+    if (found && (found.is_taken || watchedMs >= this.#vacantMs)) this.#takeUp(found, sentAtMs)
     else if (this.#lead) this.#stepDown('the leader row is no longer locked')
   }
 

@@ -25,8 +25,8 @@ export const leftOut: readonly { matches: RegExp; because: string }[] = [
     because: 'It takes a lock for a moment and writes nothing. The fault `locked` at settles makes workers send it.',
   },
   {
-    matches: /^barrier\.(open_ones|waiting_jobs)$/,
-    because: 'It only reads, to repair barriers one by one with statements that are tried elsewhere.',
+    matches: /^((barrier|lease|session)\.open_ones|barrier\.waiting_jobs)$/,
+    because: 'It only reads, to handle rows one by one with statements that are tried elsewhere.',
   },
   {
     matches: /^session\.end_owned$/,

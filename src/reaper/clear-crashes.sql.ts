@@ -77,9 +77,17 @@ const loweringIn = (table: 'ready' | 'waiting') =>
   raw(`
     update holdfast.${table}
     set crashes = ${table}.crashes - 1
-    from undue
-    where ${table}.job_id = undue.id and ${table}.stage = undue.stage and ${table}.crashes > 0
-    returning ${table}.job_id, ${table}.crashes`)
+    where job_id = any(array(
+      select free.job_id
+      from undue
+      cross join lateral (
+        select own.job_id
+        from holdfast.${table} as own
+        where own.job_id = undue.id and own.stage = undue.stage and own.crashes > 0
+        for no key update skip locked
+      ) as free
+    ))
+    returning job_id, crashes`)
 
 /** Lowers the count of jobs that workers hold, as the CTEs `held`, with one row for each job, and `runs`, with one for each lease. */
 const loweringInLeases = sql`
@@ -96,7 +104,7 @@ const loweringInLeases = sql`
       select lease.id, lease.stage, lease.done, lease.crashes
       from holdfast.lease
       where lease.id = named.lease_id
-      for no key update
+      for no key update skip locked
     ) as lease
   ),
   held as materialized (
@@ -120,7 +128,10 @@ const loweringInLeases = sql`
     returning lease.id
   )`
 
-/** Takes crashes back. Jobs that have ended in the meantime, and crashes that another leader has taken back, are left alone. */
+/**
+ * Takes crashes back. Jobs that have ended in the meantime, and crashes that another leader has taken back, are left alone. Jobs whose rows are
+ * locked are left for later.
+ */
 export const clearCrashes = statement<{ id: string }>()(
   'crash.clear',
   (p: Crashes) => sql`

@@ -1,7 +1,8 @@
 /**
  * Compares the clock of the database with the monotonic clock of this process. Leases are times on the database clock. If someone sets it,
  * as a machine does that learns the right time after booting, all leases seem to have run out, or to last for hours. After that, a session is
- * judged only once it has had time to renew its lease. The same holds after a period in which no session could be written to.
+ * judged only once it has had time to renew its lease. The same holds after a period in which no session or lease could be written to, and for
+ * attempts whose deadline has passed: their outcomes may be on their way.
  */
 
 /** One reading: what the database clock said, and when this process asked and got the answer by its own clock. */
@@ -34,12 +35,12 @@ export class DatabaseClock {
     return isStep ? stepMs : 0
   }
 
-  /** Notes that no session could renew its lease until then, although the clock kept running. */
+  /** Notes that sessions or leases could not be written to until then, although the clock kept running. */
   noteHeldUp(atMs: number): void {
     this.#heldUpUntilMs = atMs
   }
 
-  /** For how long sessions have been able to renew their leases and the clock was not set, as far as we know; infinite if we never saw otherwise. */
+  /** For how long sessions and leases could be written to and the clock was not set, as far as we know; infinite if we never saw otherwise. */
   steadyMs(atMs: number): number {
     return atMs - Math.max(this.#steppedAtMs, this.#heldUpUntilMs)
   }

@@ -14,6 +14,7 @@
  * recovery bound depends on nothing but the database.
  */
 
+import { DatabaseClock } from './clock.ts'
 import { clearReturned } from './duties/clear-returned.ts'
 import { dropLog, type Retention } from './duties/drop-log.ts'
 import { endSessions } from './duties/end-dead-sessions.ts'
@@ -38,19 +39,25 @@ import { reviveHung } from './duties/revive-hung.ts'
 import { settleParked } from './duties/settle-parked.ts'
 import type { Duty } from './duty.ts'
 
-/** Makes the duties of one sweep loop. Some of them remember what they saw, so each loop has its own. */
-export const makeDuties = (): readonly Duty[] => [
-  endSessions(),
-  endKeylessSessions,
-  clearReturned(),
-  reviveAbandoned(),
-  reviveHung(),
-  ...fanOutDuties(),
-  ...ownedBarrierDuties,
-  settleParked,
-  reportStranded,
-  forgetSessionsAndRefusals,
-]
+/**
+ * Makes the duties of one sweep loop. Some of them remember what they saw, so each loop has its own. `watchedMs`: for how long its process has
+ * watched the leader's row while it could not be taken.
+ */
+export function makeDuties(watchedMs = () => 0): readonly Duty[] {
+  const clock = new DatabaseClock()
+  return [
+    endSessions(clock),
+    endKeylessSessions(),
+    clearReturned(),
+    reviveAbandoned(),
+    reviveHung(clock, watchedMs),
+    ...fanOutDuties(),
+    ...ownedBarrierDuties(),
+    settleParked,
+    reportStranded,
+    forgetSessionsAndRefusals,
+  ]
+}
 
 const fanOutDuties = (): Duty[] => [
   expireFanOuts(),
@@ -61,7 +68,7 @@ const fanOutDuties = (): Duty[] => [
   recountFanOuts(),
 ]
 
-const ownedBarrierDuties: Duty[] = [fireDrained, expireUnowned, recountOwned, forgetOwnedBarriers]
+const ownedBarrierDuties = (): Duty[] => [fireDrained(), expireUnowned(), recountOwned(), forgetOwnedBarriers]
 
 /** The same duties, for single sweeps. */
 export const duties: readonly Duty[] = makeDuties()

@@ -168,7 +168,7 @@ export const orphans = {
     found: 'A quiet barrier, or one that counted all items while one is still live, is compared with its ledger.',
     revived:
       'The counters are recounted from the ledger. Until then the barrier neither joins nor stops, because the ledger decides both.',
-    bound: '10 s after it goes quiet',
+    bound: '10 s after it goes quiet, 100 at a time',
     duty: 'recount',
     test: 'counters that drifted are recounted from the ledger',
   },

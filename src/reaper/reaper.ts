@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { type Leader, makeLeader } from '../leader/leader.ts'
+import { isPassing } from '../postgres/connection.ts'
 import { type Runner, tellingRunner } from '../postgres/store.ts'
 import { type Loop, loop, type Service } from '../service/service.ts'
 import { makeDuties } from './duties.ts'
@@ -25,6 +26,8 @@ export interface Sweep {
   isSystemic: boolean
   /** The duties that the budget left unfinished: those that had more to do when they were stopped, and those that it did not reach. */
   left: { cut: string[]; unreached: string[] }
+  /** The duties that failed as a whole, except those that met a lock or an outage: every process would. */
+  broken: string[]
 }
 
 /** A candidate for leadership that runs the duties while it is the leader. */
@@ -54,6 +57,10 @@ export interface ReaperOptions {
 /** How much of a sweep may be spent on backlogs before it starts over and looks for dead workers again. */
 const budgetMs = 1_000
 
+/** The duties without which no lost job is found, and for how long they may fail, sweep after sweep, before another process should try. */
+const vital = ['endSessions', 'reviveAbandoned']
+const mostFailingMs = 5_000
+
 /** How often a duty of every process runs in one that is not the leader. The leader is likelier to have the owner configured. */
 const followerMs = 2_000
 
@@ -71,11 +78,13 @@ class DutyReaper implements Reaper {
   readonly #besides: Loop[]
   /** Notes a sign of life of the sweep loop with each statement. */
   readonly #store: Runner
-  readonly #duties = makeDuties()
+  readonly #duties = makeDuties(() => this.#leader.watchedMs())
   /** When each duty last ran, by name; none if it had more to do then. */
   readonly #lastRunMs = new Map<string, number>()
   /** The duties that the last sweep did not reach. */
   #unreached: readonly string[] = []
+  /** Since when a vital duty has failed in each sweep. */
+  #failingSinceMs: number | undefined
   #beatAt = new Date()
 
   constructor(options: ReaperOptions) {
@@ -115,8 +124,7 @@ class DutyReaper implements Reaper {
       store,
       leaseMs: config.leaderLeaseMs,
       renewMs: config.leaderRenewMs,
-      // the database always answers sooner; a leader whose sweeps hang would keep everyone from being recovered
-      isFit: () => this.#sweeper.quietMs() <= 2 * config.statementTimeoutMs + config.leaderLeaseMs,
+      unfit: () => this.#unfit(),
       onElected: (term) => {
         observer.elected(term)
         this.#sweeper.wake()
@@ -124,6 +132,15 @@ class DutyReaper implements Reaper {
       onDeposed: observer.deposed,
       onError: observer.onError,
     })
+  }
+
+  /** Why it should not be leader: one whose sweeps hang or fail would keep everyone from being recovered. */
+  #unfit(): string | undefined {
+    const { statementTimeoutMs, leaderLeaseMs } = this.#options.config
+    // the database always answers sooner
+    if (this.#sweeper.quietMs() > 2 * statementTimeoutMs + leaderLeaseMs) return 'its sweeps are stuck'
+    const failingMs = performance.now() - (this.#failingSinceMs ?? Number.POSITIVE_INFINITY)
+    return failingMs >= mostFailingMs ? 'its sweeps fail' : undefined
   }
 
   #loop(turn: (signal: AbortSignal) => Promise<number>): Loop {
@@ -134,9 +151,15 @@ class DutyReaper implements Reaper {
   async #sweep(): Promise<number> {
     const { config, observer } = this.#options
     this.#beatAt = new Date()
-    if (!this.#isLeader()) return config.sweepMs
-    const { sweepMs, left } = await runSweep(this.#store, this.#due(), observer, () => this.#isLeader(), { budgetMs })
+    if (!this.#isLeader()) {
+      this.#failingSinceMs = undefined
+      return config.sweepMs
+    }
+    const mayGoOn = () => this.#isLeader()
+    const { sweepMs, left, broken } = await runSweep(this.#store, this.#due(), observer, mayGoOn, { budgetMs })
     this.#leader.swept(sweepMs)
+    const isFailing = broken.some((name) => vital.includes(name))
+    this.#failingSinceMs = isFailing ? (this.#failingSinceMs ?? performance.now()) : undefined
     for (const name of left.cut) this.#lastRunMs.delete(name)
     this.#unreached = left.unreached
     return left.cut.length + left.unreached.length > 0 ? 0 : config.sweepMs
@@ -195,6 +218,7 @@ export async function runSweep(
   const startedMs = performance.now()
   const untilOf = budgets(mostMs)
   const left: Sweep['left'] = { cut: [], unreached: [] }
+  const broken: string[] = []
   let recovered = 0
   let failed = 0
   for (const duty of due) {
@@ -215,11 +239,12 @@ export async function runSweep(
       if (isFull) left.cut.push(duty.name)
     } catch (error) {
       failed += 1
+      if (!isPassing(error)) broken.push(duty.name)
       observer.onError(error, duty.name)
     }
   }
   const sweepMs = performance.now() - startedMs
-  const sweep = { sweepMs, recovered, failed, isSystemic: failed > 0 && recovered === 0, left }
+  const sweep = { sweepMs, recovered, failed, isSystemic: failed > 0 && recovered === 0, left, broken }
   observer.swept(sweep)
   return sweep
 }

@@ -22,10 +22,13 @@ export interface OrphanRow {
   is_spent: boolean
 }
 
-/** How many orphans to find. */
-interface Batch {
+/** How many orphans to find, or in which leases only. */
+export interface Batch {
   limit: number
+  only?: readonly number[] | undefined
 }
+
+const isMeant = (p: Batch) => sql`(${p.only ?? null}::bigint[] is null or lease.id = any(${p.only ?? null}::bigint[]))`
 
 /** Whether its session has ended or has no row. The same condition selects and re-checks. */
 const isAbandoned = raw(
@@ -75,7 +78,7 @@ export const findAbandoned = statement<OrphanRow>()(
     select lease.id, coalesce(session.ended_by, 'session row gone') as rung, session.heartbeat_at, coalesce(${mayReturn}, false) as may_return
     from holdfast.lease
     left join holdfast.session on session.id = lease.session_id
-    where session.id is null or session.ended_at is not null
+    where (session.id is null or session.ended_at is not null) and ${isMeant(p)}
     order by lease.claimed_at, lease.id
   )
   select job.*, ended.rung, coalesce(extract(epoch from now() - ended.heartbeat_at) * 1000, 0)::float8 as lost_ms
@@ -87,23 +90,36 @@ export const findAbandoned = statement<OrphanRow>()(
 )
 
 /**
- * Attempts of live sessions whose deadline has passed: their handlers hang, or their workers forgot them. Finds none if the leader's lease
- * has run out: then the clock may have been set forward, and the next leader finds out.
+ * Attempts of live sessions whose deadline has passed: their handlers hang, or their workers forgot them. No time counts after the end of the
+ * leader's lease: the clock may have been set forward, and the next leader finds out. A process that stands in for the leader counts the time
+ * that it has watched since.
  */
 export const findHung = statement<OrphanRow>()(
   'orphan.hung',
-  (p: Batch) => sql`
+  (p: Batch & { watchedMs?: number }) => sql`
   with hung as materialized (
     select lease.id, ${deadlineOf('lease')} as deadline_at
     from holdfast.lease
     join holdfast.session on session.id = lease.session_id and session.ended_at is null
-    where ${isHung} and not exists (select from holdfast.leader where lease_until <= now())
+    where ${deadlineOf('lease')} < least(now(), (select lease_until from holdfast.leader) + ${p.watchedMs ?? 0}::float8 * interval '1 ms')
+      and ${isMeant(p)}
     order by deadline_at, lease.id
   )
   select job.*, 'deadline passed' as rung, (extract(epoch from now() - hung.deadline_at) * 1000)::float8 as lost_ms
   from hung
   cross join lateral (${attemptsOf('hung.id')}
   ) as job
+  limit ${p.limit}`,
+)
+
+/** The leases that there are. */
+export const openLeases = statement<{ id: number }>()(
+  'lease.open_ones',
+  (p: { after: number; limit: number }) => sql`
+  select id
+  from holdfast.lease
+  where id > ${p.after}::bigint
+  order by id
   limit ${p.limit}`,
 )
 

@@ -1,35 +1,49 @@
+import { messageOf } from '../errors/errors.ts'
 import type { Statement } from '../postgres/sql.ts'
 import type { Runner } from '../postgres/store.ts'
-import { type Duty, type DutyReport, report } from './duty.ts'
+import { type Duty, type DutyReport, type Note, report } from './duty.ts'
 import { moveEach } from './move-each.ts'
 import type { OrphanName } from './orphans.ts'
 import { quarantineJobs } from './quarantine.sql.ts'
 import { Resting } from './resting-orphans.ts'
-import { type findAbandoned, type OrphanRow, reviveJobs } from './revive.sql.ts'
+import { type Batch, type OrphanRow, openLeases, reviveJobs } from './revive.sql.ts'
+import { type Bad, RowByRow } from './row-by-row.ts'
 
 /** How many orphans are moved at once. Usually more than fail together, so that good ones don't wait behind a batch of bad ones. */
 const batch = 2_000
 
 /**
  * Makes a duty that finds orphans and moves them. Orphans that cannot be moved rest before they are tried again, so that they neither hide
- * the ones behind them nor take up the leader's time.
+ * the ones behind them nor take up the leader's time. A lease that can't be read keeps only its own jobs.
  */
-export function reviving(name: string, find: typeof findAbandoned): Duty {
+export function reviving(name: string, find: (runner: Runner, some: Batch) => Promise<OrphanRow[]>): Duty {
   const resting = new Resting()
+  const leases = new RowByRow<number, OrphanRow>({ list: openLeases, start: -1, idOf: ({ lease_id }) => lease_id })
   return {
     name,
     everyMs: 0,
     budget: 'own',
     async run(store) {
-      const found = resting.split(await store.run(find, { limit: batch + resting.size }))
+      const limit = batch + resting.size
+      const { rows, failed: unread } = await leases.run(store, (runner, only) => find(runner, { limit, only }))
+      const found = resting.split(rows)
       const due = found.due.slice(0, batch)
       const startedMs = performance.now()
       const done = await moveOn(store, due)
       resting.refused(done.failed, performance.now() - startedMs)
       const isCrowded = due.length === batch
       if (isCrowded) resting.held(done.held)
-      return { ...done, held: [...done.held, ...found.resting], isFull: done.isFull && isCrowded }
+      const notes = unread.map(couldNotRead)
+      return { ...done, held: [...done.held, ...found.resting], notes, isFull: done.isFull && isCrowded }
     },
+  }
+}
+
+function couldNotRead({ id, error }: Bad<number>): Note {
+  return {
+    isError: true,
+    message: "could not read a lease, so its jobs can't be revived",
+    facts: { lease: id, reason: messageOf(error) },
   }
 }
 

@@ -37,6 +37,15 @@ const isReached = raw(`(select clock_timestamp()) < now() + interval '${mostHeld
 
 const lastSign = raw(`greatest(0, extract(epoch from now() - heartbeat_at) * 1000)::float8 as lost_ms`)
 
+/** How many sessions to end, or which ones only. */
+interface Batch {
+  limit: number
+  only?: readonly number[] | undefined
+}
+
+const isMeant = (p: Batch) =>
+  sql`(${p.only ?? null}::bigint[] is null or session.id = any(${p.only ?? null}::bigint[]))`
+
 /** How long the database clock has not been set, as far as we know, and how long we have watched it. */
 export interface Steadiness {
   steadyMs: number
@@ -51,14 +60,14 @@ export interface Steadiness {
  */
 export const endDeadSessions = statement<EndedRow>()(
   'session.end_dead',
-  (p: { limit: number; only?: number } & Steadiness) => sql`
+  (p: Batch & Steadiness) => sql`
   update holdfast.session
   set ended_at = now(), wants_wake = false,
     ended_by = case when lease_until < now() or heartbeat_at > ${raw(ahead)} then 'lease ran out' else 'lock gone' end
   where id = any(array(
     select session.id
     from holdfast.session
-    where session.ended_at is null and (${p.only ?? null}::bigint is null or session.id = ${p.only ?? null}::bigint)
+    where session.ended_at is null and ${isMeant(p)}
       and ${hadItsChance} and ${longEnough(p.steadyMs)} and ${isReached}
       and (
         session.lease_until < now()
@@ -92,18 +101,29 @@ const hasBadKey = raw(`exists (
 /** Ends sessions of remote workers whose API key is no longer valid. */
 export const endKeyless = statement<EndedRow>()(
   'session.end_keyless',
-  (p: { limit: number }) => sql`
+  (p: Batch) => sql`
   update holdfast.session
   set ended_at = now(), wants_wake = false, ended_by = 'key revoked'
   where id = any(array(
     select session.id
     from holdfast.session
-    where session.ended_at is null and session.owner is not null and ${hasBadKey}
+    where session.ended_at is null and session.owner is not null and ${isMeant(p)} and ${hasBadKey}
     order by session.id
     limit ${p.limit}
     for update skip locked
   ))
   returning id, ended_by as rung, ${lastSign}, host, pid`,
+)
+
+/** Sessions that have not ended. */
+export const openSessions = statement<{ id: number }>()(
+  'session.open_ones',
+  (p: { after: number; limit: number }) => sql`
+  select id
+  from holdfast.session
+  where ended_at is null and id > ${p.after}::bigint
+  order by id
+  limit ${p.limit}`,
 )
 
 /** Sessions whose workers were heard from again, and whose jobs may still count a crash that did not happen. Locked rows are left for later. */

@@ -40,16 +40,20 @@ export interface ParkedRow {
   lost_ms: number
 }
 
-/** Parked outcomes that are due for a retry, or one job's. A process that dies before it retries delays nothing. */
+/**
+ * Parked outcomes that are due for a retry, or one job's. A process that dies before it retries delays nothing. `isBare`: without the outcomes
+ * themselves, so that one that can't be read hides no other. Locked rows are left for later.
+ */
 export const dueParked = statement<ParkedRow>()(
   'parked_outcome.due',
-  (p: { limit: number; only?: string }) => sql`
-  select parked.job_id, parked.attempt, parked.session_id, parked.outcome, parked.reason,
+  (p: { limit: number; only?: string; isBare?: boolean }) => sql`
+  select parked.job_id, parked.attempt, parked.session_id, case when not ${p.isBare ?? false}::boolean then parked.outcome end as outcome, parked.reason,
     (extract(epoch from now() - parked.parked_at) * 1000)::float8 as lost_ms
   from holdfast.parked_outcome as parked
   where case when ${p.only ?? null}::uuid is null then parked.next_at <= now() else parked.job_id = ${p.only ?? null}::uuid end
   order by parked.next_at
-  limit ${p.limit}`,
+  limit ${p.limit}
+  for update skip locked`,
 )
 
 /** Postpones parked outcomes: refused ones twice as long as the last time, locked ones for a moment. */

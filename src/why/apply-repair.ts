@@ -31,7 +31,7 @@ const repairsBy: Record<RepairName, MakeRepair> = {
   async revive(store, { id, facts }) {
     const session = facts.session?.id
     if (session !== undefined)
-      await store.run(endDeadSessions, { limit: 1, only: session, steadyMs: Number.POSITIVE_INFINITY, watchedMs: 0 })
+      await store.run(endDeadSessions, { limit: 1, only: [session], steadyMs: Number.POSITIVE_INFINITY, watchedMs: 0 })
     const { revived, quarantined, failed } = await moveOn(store, await store.run(findOrphan, { id }))
     if (failed[0]) throw failed[0].error
     return revived.length + quarantined.length
@@ -51,7 +51,7 @@ const repairsBy: Record<RepairName, MakeRepair> = {
   join: async (store, { facts }) => each(openOf(facts), (only) => store.run(joinDrained, { limit: 1, only: [only] })),
   recount: async (store, { facts }) =>
     each(openOf(facts), async (only) => [
-      ...(await store.run(recountBarriers, { quietMs: 0, limit: 1, only: [only] })),
+      ...(await store.run(recountBarriers, { quietMs: 0, limit: 1, only: [only] })).filter(({ drift }) => drift > 0),
       ...(await store.run(joinDrained, { limit: 1, only: [only] })),
     ]),
   expire: async (store, { facts }) =>

@@ -5,7 +5,7 @@ import { type ReaperObserver, runSweep, type Sweep } from '#holdfast/reaper/reap
 
 /** What one sweep did and reported. */
 export interface Swept
-  extends Pick<DutyReport, 'revived' | 'quarantined' | 'ended' | 'failed' | 'stranded' | 'healed'> {
+  extends Pick<DutyReport, 'revived' | 'quarantined' | 'ended' | 'failed' | 'stranded' | 'healed' | 'notes'> {
   sweep: Sweep
   problems: { duty: string | undefined; message: string }[]
 }
@@ -31,5 +31,6 @@ export async function sweepOf(store: Runner, due: readonly Duty[] = duties): Pro
     failed: reports.flatMap(({ failed }) => failed),
     healed: reports.flatMap(({ healed }) => healed),
     stranded: reports.flatMap(({ stranded }) => stranded),
+    notes: reports.flatMap(({ notes }) => notes),
   }
 }

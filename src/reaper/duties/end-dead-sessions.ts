@@ -1,18 +1,17 @@
 import { isHeldUp } from '../../postgres/connection.ts'
 import type { Runner } from '../../postgres/store.ts'
 import { readClock } from '../clock.sql.ts'
-import { DatabaseClock } from '../clock.ts'
-import { type Duty, type Note, report } from '../duty.ts'
+import type { DatabaseClock } from '../clock.ts'
+import type { Duty, Note } from '../duty.ts'
+import { ending } from '../ending.ts'
 import { endDeadSessions, mostHeldUpMs } from '../session.sql.ts'
-
-const batch = 500
 
 /**
  * Ends dead sessions. Live ones can look dead in two cases, and it watches for both: someone sets the database clock, on which leases are
- * times; or someone locks the session table, so that no session can renew its lease.
+ * times; or someone locks the session table, so that no session can renew its lease. The clock is told of both.
  */
-export function endSessions(): Duty {
-  const clock = new DatabaseClock()
+export function endSessions(clock: DatabaseClock): Duty {
+  const endAll = ending()
   return {
     name: 'endSessions',
     everyMs: 0,
@@ -20,8 +19,8 @@ export function endSessions(): Duty {
     async run(store) {
       const { stepMs, atMs } = await watch(store, clock)
       const steadiness = { steadyMs: clock.steadyMs(atMs), watchedMs: clock.watchedMs(atMs) }
-      const ended = await store.run(endDeadSessions, { limit: batch, ...steadiness })
-      return report({ ended, isFull: ended.length === batch, notes: stepMs === 0 ? [] : [clockWasSet(stepMs)] })
+      const all = await endAll(store, (runner, some) => runner.run(endDeadSessions, { ...some, ...steadiness }))
+      return stepMs === 0 ? all : { ...all, notes: [clockWasSet(stepMs), ...all.notes] }
     },
   }
 }

@@ -1,18 +1,17 @@
-import { type Duty, report } from '../duty.ts'
+import type { Duty } from '../duty.ts'
+import { ending } from '../ending.ts'
 import { endKeyless } from '../session.sql.ts'
-
-const batch = 500
 
 /**
  * Ends sessions of remote workers whose API key was revoked or has expired. Revoking a key ends its sessions directly; this duty covers keys
  * that expire, and processes that die while they revoke one.
  */
-export const endKeylessSessions: Duty = {
-  name: 'endKeyless',
-  everyMs: 1_000,
-  budget: 'unlimited',
-  async run(store) {
-    const ended = await store.run(endKeyless, { limit: batch })
-    return report({ ended, isFull: ended.length === batch })
-  },
+export function endKeylessSessions(): Duty {
+  const endSessions = ending()
+  return {
+    name: 'endKeyless',
+    everyMs: 1_000,
+    budget: 'unlimited',
+    run: (store) => endSessions(store, (runner, some) => runner.run(endKeyless, some)),
+  }
 }

@@ -14,20 +14,15 @@ export const settleParked: Duty = {
   everyMs: 500,
   async run(store) {
     const untilMs = performance.now() + mostMs
-    const rows = await store.run(dueParked, { limit: batch })
+    const rows = await store.run(dueParked, { limit: batch, isBare: true })
     const all: DutyReport = report({})
-    for (const row of rows) {
+    for (const { job_id: id, lost_ms } of rows) {
       if (performance.now() >= untilMs) break
       try {
-        if ((await unpark(store, row)) === 'written') all.notes.push(wrote(row.job_id))
+        if (await settle(store, id)) all.notes.push(wrote(id))
       } catch (error) {
         if (isPassing(error) && !isHeldUp(error)) throw error
-        all[isHeldUp(error) ? 'held' : 'failed'].push({
-          id: row.job_id,
-          lost_ms: row.lost_ms,
-          error,
-          orphan: 'outcome-refused',
-        })
+        all[isHeldUp(error) ? 'held' : 'failed'].push({ id, lost_ms, error, orphan: 'outcome-refused' })
       }
     }
     await postpone(store, all.failed, false)
@@ -35,6 +30,12 @@ export const settleParked: Duty = {
     // a held row may be locked against the postponement as well, so only written rows may keep the sweep going
     return { ...all, isFull: rows.length === batch && all.notes.length > 0 }
   },
+}
+
+/** Writes the parked outcome of a job. It is read alone: others must not depend on whether it can be. */
+async function settle(store: Runner, only: string): Promise<boolean> {
+  const [row] = await store.run(dueParked, { limit: 1, only })
+  return row !== undefined && (await unpark(store, row)) === 'written'
 }
 
 function wrote(job: string): Note {

@@ -1,9 +1,11 @@
+import { lowestId } from '../../../job/id.ts'
 import { isCancelled } from '../../../postgres/connection.ts'
 import type { Runner } from '../../../postgres/store.ts'
 import { stopBarriers } from '../../../settle/fan-out.sql.ts'
 import { runBatch, type Told } from '../../../transitions/batch.ts'
 import { type CancelledRow, mostAtOnce } from '../../../transitions/cancel.sql.ts'
 import { type DutyReport, type Healed, report } from '../../duty.ts'
+import { type Page, Walk } from '../../walk.ts'
 import { batch, failedOf } from './healing.ts'
 
 /** A barrier with items that must not go on. Without `is_abandoned`, the barrier itself is gone. */
@@ -27,21 +29,21 @@ const fewest = 5
  */
 export class Stopper {
   #limit = mostAtOnce
-  /** When each barrier that is still to be stopped was last tried, as a count of tries. */
-  #lastTry = new Map<string, number>()
-  #tries = 0
+  readonly #walk = new Walk(lowestId, batch)
 
   async stop<Row extends Unstopped>(
     store: Runner,
-    rows: readonly Row[],
+    find: (page: Page<string>) => Promise<Row[]>,
     tell: (row: Row, cancelled: { id: string }[]) => Healed,
   ): Promise<DutyReport> {
+    const rows = await this.#walk.next(find)
     const untilMs = performance.now() + mostMs
     const all = report({})
     let hasMore = rows.length === batch
-    for (const row of this.#inTurn(rows)) {
+    for (const [index, row] of rows.entries()) {
       if (performance.now() >= untilMs) {
         hasMore = true
+        this.#walk.continueAfter(rows[index - 1] ?? row)
         break
       }
       const told = await this.#stopOne(store, row)
@@ -49,21 +51,13 @@ export class Stopper {
         // empty if its items have ended in the meantime, or another transaction holds all of them
         if (told.answer.length > 0) all.healed.push(tell(row, told.answer))
         hasMore ||= told.answer[0]?.is_cut === true
-      } else all[told.is === 'held' ? 'held' : 'failed'].push(failedOf(row, told.error))
+      } else all[told.is === 'held' ? 'held' : 'failed'].push(failedOf({ id: row.id, error: told.error }))
     }
     // what can't be stopped must not keep the sweep going
     return { ...all, isFull: hasMore && all.healed.length > 0 }
   }
 
-  /** Those that were not tried for longest come first. */
-  #inTurn<Row extends Unstopped>(rows: readonly Row[]): Row[] {
-    this.#lastTry = new Map(rows.map(({ id }) => [id, this.#lastTry.get(id) ?? 0]))
-    const lastTryOf = ({ id }: Row) => this.#lastTry.get(id) ?? 0
-    return rows.toSorted((one, other) => lastTryOf(one) - lastTryOf(other))
-  }
-
   async #stopOne(store: Runner, row: Unstopped): Promise<Told<CancelledRow[]>> {
-    this.#lastTry.set(row.id, ++this.#tries)
     const startedMs = performance.now()
     const [told] = (await runBatch(store, {
       items: [row],

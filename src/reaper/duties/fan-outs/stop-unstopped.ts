@@ -10,12 +10,15 @@ export const stopUnstopped = (): Duty => {
     name: 'stopUnstopped',
     everyMs: 0,
     async run(store) {
-      const rows = await store.run(findUnstopped, { limit: batch })
-      const all = await stopper.stop(store, rows, (row, cancelled) => ({
-        ...namesOf(row),
-        orphan: row.is_abandoned ? 'fan-out-abandoned' : 'stop-unfinished',
-        message: `${cancelled.length} items were still live; cancelled`,
-      }))
+      const all = await stopper.stop(
+        store,
+        (page) => store.run(findUnstopped, page),
+        (row, cancelled) => ({
+          ...namesOf(row),
+          orphan: row.is_abandoned ? 'fan-out-abandoned' : 'stop-unfinished',
+          message: `${cancelled.length} items were still live; cancelled`,
+        }),
+      )
       await store.run(closeAbandoned, { limit: batch }, healMs)
       return all
     },
