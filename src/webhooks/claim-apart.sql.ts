@@ -12,7 +12,8 @@ import {
 export interface DueDelivery {
   id: string
   tries: number
-  failures: number
+  /** How long ago it first failed; null if it never did. */
+  failed_ms: number | null
 }
 
 /**
@@ -25,7 +26,7 @@ export const dueDeliveries = statement<DueDelivery | { id: null; further: Record
   ${choosingDue(p)}
   select chosen.*, null::json as further
   from (
-    select delivery.id, delivery.tries, delivery.failures
+    select delivery.id, delivery.tries, (extract(epoch from now() - delivery.failed_at) * 1000)::float8 as failed_ms
     from holdfast.delivery
     where delivery.id = any(array(select id from due))
     order by delivery.tenant, delivery.lane, delivery.next_at

@@ -25,6 +25,7 @@ export interface SwitchedOff {
   why: string
 }
 
+const isRequestFailure = raw(`mine.outcome in ('retry', 'permanent')`)
 const isFailure = raw(`mine.outcome in ('retry', 'permanent', 'unclaimable')`)
 /** When a delivery is given up. Counted from the first failure, so that a time without senders costs it no retries. */
 const endOf = (giveUpMs: number) => sql`coalesce(delivery.failed_at, now()) + ${giveUpMs}::float8 * interval '1 ms'`
@@ -56,7 +57,8 @@ const writing = (giveUpMs: number) => sql`
       ended_at = case when ${stateOf(giveUpMs)} <> 'pending' then now() end,
       next_at = case when mine.outcome = 'released' then now()
         else greatest(least(now() + mine.delay_ms * interval '1 ms', ${endOf(giveUpMs)}), now() + mine.least_ms * interval '1 ms') end,
-      failures = delivery.failures + case when ${isFailure} then 1 else 0 end,
+      -- the backoff of requests: one that was never sent must not delay the next
+      failures = delivery.failures + case when ${isRequestFailure} then 1 else 0 end,
       failed_at = case when ${isFailure} then coalesce(delivery.failed_at, now()) else delivery.failed_at end,
       status = case when mine.outcome = 'released' then delivery.status else mine.status end,
       error = case when mine.outcome = 'released' then delivery.error else mine.error end,

@@ -8,7 +8,6 @@
  * was postponed comes after what was never tried.
  */
 import { messageOf } from '../errors/errors.ts'
-import { backoffMs } from '../job/backoff.ts'
 import { isHeldUp } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import { isNobodys, runBatch } from '../transitions/batch.ts'
@@ -38,7 +37,7 @@ const partMs = 1_000
 const longestMs = 1_000
 /** After so many that can't be postponed, the others are skipped without a try. */
 const mostRefused = 20
-const delays = { leastMs: 1_000, maxMs: 15 * 60_000, factor: 3 }
+const delays = { leastMs: 1_000, mostMs: 15 * 60_000 }
 
 interface BadDelivery extends DueDelivery {
   error: unknown
@@ -117,10 +116,10 @@ export class Unclaimable {
     this.#report(bad)
   }
 
-  #postponed({ id, tries, failures, error }: BadDelivery): Tried {
-    const { backoffBaseMs: baseMs } = this.#parts
-    const { leastMs, ...backoff } = delays
-    const delayMs = backoffMs(failures + 1, { ...backoff, baseMs })
+  /** Each delay is about as long as all before it together. */
+  #postponed({ id, tries, failed_ms, error }: BadDelivery): Tried {
+    const delayMs = Math.min(delays.mostMs, Math.max(this.#parts.backoffBaseMs, failed_ms ?? 0))
+    const { leastMs } = delays
     const why = `It can't be claimed: ${messageOf(error)}`
     return { id, tries, outcome: 'unclaimable', status: null, error: why, excerpt: null, ms: null, delayMs, leastMs }
   }
