@@ -1178,7 +1178,11 @@ begin
   update holdfast.prune_mark set seq = safe
   where prune_mark.seq < safe or prune_mark.seq > (select last_value from holdfast.event_seq);
   up_to := coalesce((select greatest(safe, prune_mark.seq) from holdfast.prune_mark), safe);
-  select coalesce(min(cursor.seq), 9223372036854775807) into read_up_to from holdfast.event_cursor as cursor;
+  -- a webhook that could not be planned yet needs its event and its job
+  select least(
+      coalesce((select min(cursor.seq) from holdfast.event_cursor as cursor), 9223372036854775807),
+      (select min(parked.seq) - 1 from holdfast.parked_event as parked where parked.group_name = 'webhooks' and parked.replay_at is not null))
+    into read_up_to;
 
   is_full := holdfast.prune_keys(keys_ms, most);
   select * into done from holdfast.prune_fan_outs(read_up_to, cap_at, keys_ms, most);

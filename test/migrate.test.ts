@@ -1,9 +1,10 @@
-import { connect, type Holdfast, migrate } from 'holdfast'
+import { connect, defineJob, type Holdfast, migrate } from 'holdfast'
 import pg from 'pg'
 import { onTestFinished } from 'vitest'
 import { knownMigrations } from '#holdfast/schema/migrate'
 import { call } from './cli/command.ts'
-import { expect, newDatabase, test } from './fixtures.ts'
+import { expect, newDatabase, test, until } from './fixtures.ts'
+import { isHeldBack, strangerHolds } from './hold.ts'
 
 async function emptyDatabase(): Promise<{ url: string; query: (text: string) => Promise<Record<string, unknown>[]> }> {
   const { url, drop } = await newDatabase('empty')
@@ -36,6 +37,29 @@ function defineAsIn(version: string): string {
     begin return json_build_object('trouble', 'another version'); end $$;
     update holdfast.definition set checksum = 'another', version = '${version}' where name = 'define.snapshot_of'`
 }
+
+test('a migration of a table that a backup reads waits for its end, and no worker waits for the migration', async ({
+  url,
+  open,
+  pool,
+  query,
+}) => {
+  const greet = defineJob('greet', { run: () => 'hello' })
+  const hf = await open({ jobs: [greet] })
+  await hf.work()
+  await query(`update holdfast.definition set checksum = 'another', version = '0.0.1' where name = 'guard.lease'`)
+  const release = await strangerHolds(pool, 'select from holdfast.lease')
+  await expect(migrate(url, { waitMs: 100 })).rejects.toMatchObject({
+    code: 'database_timeout',
+    message: expect.stringContaining('A table that the migration changes is locked'),
+  })
+  const migrating = migrate(url)
+  await until(() => isHeldBack(pool, 'alter table holdfast.lease'), 'it waits for the table')
+  const job = await hf.submit(greet, null)
+  expect(await job.result({ timeout: 5_000 })).toMatchObject({ output: 'hello' })
+  await release()
+  expect(await migrating).toEqual(['guard.lease'])
+})
 
 const verdicts = async (hf: Holdfast, id: string) => (await hf.why(id)).snapshots.map(({ verdict }) => verdict?.code)
 

@@ -5,6 +5,10 @@ const largestWindow = 20_000
 /** By how much the window shrinks and grows. */
 const windowFactor = 8
 const mostHeldUps = 3
+/** How long the files of the server may be unreadable before the next event is to blame. */
+const longestFileErrorMs = 600_000
+/** After so many events in a row of which nothing can be read, there is a pause before the next. */
+const mostUnread = { inARow: 10, pauseMs: 1_000 }
 
 /** A cursor that this process holds: how far its group has read, and the signals that end the reading. */
 export class HeldCursor {
@@ -24,6 +28,9 @@ export class HeldCursor {
   window = largestWindow
   /** How often the read of a single position was cancelled or waited too long. */
   heldUps = 0
+  /** Since when files of the server can't be read. */
+  #brokenSinceMs: number | undefined
+  #unread = 0
   /** Since when, and as last reported when, an open transaction has kept events from being read. */
   heldBack: { sinceMs: number; toldMs: number } | undefined
   readonly #leaving = new AbortController()
@@ -70,6 +77,8 @@ export class HeldCursor {
   /** Notes that a read worked. */
   readWorked(): void {
     this.heldUps = 0
+    this.#brokenSinceMs = undefined
+    this.#unread = 0
     this.window = Math.min(largestWindow, this.window * windowFactor)
   }
 
@@ -84,6 +93,18 @@ export class HeldCursor {
     if (this.heldUps < mostHeldUps) return false
     this.heldUps = 0
     return true
+  }
+
+  /** Whether files of the server can't be read only since a moment ago, so that its disk may be to blame. */
+  mayHeal(): boolean {
+    this.#brokenSinceMs ??= performance.now()
+    return performance.now() - this.#brokenSinceMs < longestFileErrorMs
+  }
+
+  /** Notes that an event was parked of which nothing can be read. Returns how long to wait before the next: the cause may be another. */
+  parkedUnknown(): number {
+    this.#unread += 1
+    return this.#unread < mostUnread.inARow ? 0 : mostUnread.pauseMs
   }
 
   /** How long an open transaction has held it back. */

@@ -61,14 +61,16 @@ const stillMine = (p: CursorFence) => sql`exists (
       and cursor.reader_id = ${p.readerId}::uuid and cursor.term = ${p.term}::bigint
   )`
 
-/** Removes a parked event, as part of a statement that also handles it. */
-export const unparking = (p: CursorFence & { seq: number }) => sql`
+/** Removes a parked event, as part of a statement that also handles it, if that can be done. */
+export const unparking = (p: CursorFence & { seq: number }, isPossible = sql`true`) => sql`
   delete from holdfast.parked_event
-  where group_name = ${p.group} and seq = ${p.seq}::bigint and ${stillMine(p)}
+  where group_name = ${p.group} and seq = ${p.seq}::bigint and ${stillMine(p)} and ${isPossible}
   returning seq`
 
 /** Removes a parked event that was handled. */
-export const unparkEvent = statement<{ seq: number }>()('parked.handled', unparking)
+export const unparkEvent = statement<{ seq: number }>()('parked.handled', (p: CursorFence & { seq: number }) =>
+  unparking(p),
+)
 
 /** Keeps a parked event that failed again. `replayMs`: after how long it is replayed without a request. */
 export const keepParked = statement<{ seq: number }>()(

@@ -1,5 +1,5 @@
 import type { Backoff } from '../job/define.ts'
-import { isHeldUp } from '../postgres/connection.ts'
+import { isFileError, isHeldUp } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import type { Service } from '../service/service.ts'
 import { isNobodys } from '../transitions/batch.ts'
@@ -11,7 +11,7 @@ import { type Horizon, makeHorizon } from './horizon.ts'
 import { readEvents } from './log.sql.ts'
 import { keepParked, type ParkedRow, unparkEvent } from './parked.sql.ts'
 import { Reader } from './reader.ts'
-import { parkedToReplay, replayedOf, stubOf, unreadable } from './unread.ts'
+import { isUnknown, parkedToReplay, replayedOf, stubOf, unreadable } from './unread.ts'
 import type { Wakeups } from './wakeups.ts'
 
 /** What a subscription needs. */
@@ -104,7 +104,7 @@ async function read(
     cursor.readWorked()
     return rows
   } catch (error) {
-    if (isNobodys(error)) throw error
+    if (isNobodys(error) || (isFileError(error) && cursor.mayHeal())) throw error
     const isUnreadable = cursor.readFailed(range.upTo - cursor.seq, isHeldUp(error))
     if (isUnreadable) return parkUnread(parts, cursor, error)
     if (isHeldUp(error)) throw error
@@ -115,8 +115,13 @@ async function read(
 /** Parks the next event, which can't be read. */
 async function parkUnread(parts: SubscriptionParts, cursor: HeldCursor, error: unknown): Promise<Turn> {
   const seq = cursor.seq + 1
+  // if not even a read of nothing works, no event is to blame
+  await parts.store.run(readEvents, { ...about(cursor), after: seq, upTo: seq, limit: 1 })
   const row = await stubOf(parts.store, about(cursor), seq)
-  if (row) return park(parts, cursor, row, 1, unreadable(error))
+  if (row) {
+    const parked = await park(parts, cursor, row, 1, unreadable(error))
+    return parked !== 'lost' && isUnknown(row) ? cursor.parkedUnknown() : parked
+  }
   cursor.seq = seq
   return 0
 }

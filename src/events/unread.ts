@@ -35,6 +35,11 @@ const unknown = {
   isUnread: true,
 } as const
 
+/** Whether nothing could be read of an event. */
+export function isUnknown({ type }: EventRow): boolean {
+  return type === unknown.type
+}
+
 /** A parked event as it is to be handled. Text says why it still can't be read. */
 export async function replayedOf(store: Runner, by: ReadBy, row: ParkedRow): Promise<LogEvent | string> {
   if (!row.event.isUnread) return parkedEventOf(row)

@@ -3,7 +3,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import type pg from 'pg'
 import { version } from '../config/version.ts'
 import { HoldfastError } from '../errors/errors.ts'
-import { Client, connectionOptions } from '../postgres/connection.ts'
+import { Client, connectionOptions, isLocked } from '../postgres/connection.ts'
+import { lockedError } from '../postgres/contended.ts'
 import { describe } from '../postgres/error-message.ts'
 import { isTransactionPooler } from '../postgres/pooler.ts'
 import { type Runner, runnerIn, type Store } from '../postgres/store.ts'
@@ -32,6 +33,8 @@ const folder = new URL('../../migrations/', import.meta.url)
 const oldestServer = 140_000
 const longestWaitMs = 60_000
 const lockPollMs = 50
+/** How long a migration waits for a table, and then pauses: whoever needs the same table waits behind it. */
+const tableWait = { lockMs: 200, pauseMs: 1_000 }
 
 let reading: Promise<Migration[]> | undefined
 
@@ -70,7 +73,7 @@ export async function migrate(url: string, { waitMs = longestWaitMs } = {}): Pro
     await checkServer(runner)
     // the lock goes with the connection: unlocking by hand would fail in the transaction that a bad migration has broken
     await lockMigrations(runner, waitMs)
-    return await applyMissing(client, runner)
+    return await applyMissing(client, runner, performance.now() + waitMs)
   } catch (error) {
     throw describe(error, url)
   } finally {
@@ -84,12 +87,12 @@ async function lockMigrations(runner: Runner, waitMs: number): Promise<void> {
   for (;;) {
     const [lock] = await runner.run(migrationLock, {})
     if (lock?.is_locked) return
-    if (performance.now() > untilMs) throw isLocked(waitMs, await runner.run(migrationLockHolder, {}))
+    if (performance.now() > untilMs) throw lockIsHeld(waitMs, await runner.run(migrationLockHolder, {}))
     await pause(lockPollMs)
   }
 }
 
-function isLocked(waitMs: number, [holder]: { pid: number; application: string | null }[]): HoldfastError {
+function lockIsHeld(waitMs: number, [holder]: { pid: number; application: string | null }[]): HoldfastError {
   const name = holder?.application ? `, application ${JSON.stringify(holder.application)}` : ''
   return new HoldfastError(
     'database_timeout',
@@ -105,23 +108,23 @@ function refusePooler(): never {
   )
 }
 
-async function applyMissing(client: pg.Client, runner: Runner): Promise<string[]> {
-  if (!(await hasLedger(runner))) await inTransaction(client, () => createLedger(runner))
+async function applyMissing(client: pg.Client, runner: Runner, untilMs: number): Promise<string[]> {
+  if (!(await hasLedger(runner))) await inTransaction(client, untilMs, () => createLedger(runner))
   const missing = missingOf(await knownMigrations(), await runner.run(appliedMigrations, {}))
   for (const migration of missing)
-    await inTransaction(client, async () => {
+    await inTransaction(client, untilMs, async () => {
       await client.query(migration.text)
       await runner.run(recordMigration, migration)
       // with the last of them, so that no process ever meets tables without their guards
       if (migration === missing.at(-1)) await replace(runner, await outdatedIn(runner))
     })
-  return missing.length > 0 ? missing.map(({ name }) => name) : replaceOutdated(client, runner)
+  return missing.length > 0 ? missing.map(({ name }) => name) : replaceOutdated(client, runner, untilMs)
 }
 
 /** Reads before it opens a transaction: replacing needs the privileges of the owner, and finding nothing to replace must not. */
-async function replaceOutdated(client: pg.Client, runner: Runner): Promise<string[]> {
+async function replaceOutdated(client: pg.Client, runner: Runner, untilMs: number): Promise<string[]> {
   const outdated = await outdatedIn(runner)
-  if (outdated.length > 0) await inTransaction(client, () => replace(runner, outdated))
+  if (outdated.length > 0) await inTransaction(client, untilMs, () => replace(runner, outdated))
   return outdated.map(({ name }) => name)
 }
 
@@ -136,11 +139,23 @@ async function outdatedIn(runner: Runner): Promise<Definition[]> {
   return outdatedDefinitions(await runner.run(appliedDefinitions, {}))
 }
 
-/** An error leaves the transaction open; it ends with the connection. */
-async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
-  await client.query('begin')
-  await work()
-  await client.query('commit')
+/**
+ * Runs `work` in a transaction, again and again while another transaction has locked a table that it changes, for example a backup. An error
+ * leaves the transaction open; it ends with the connection.
+ */
+async function inTransaction(client: pg.Client, untilMs: number, work: () => Promise<void>): Promise<void> {
+  for (;;)
+    try {
+      await client.query(`begin; set local lock_timeout = ${tableWait.lockMs}`)
+      await work()
+      await client.query('commit')
+      return
+    } catch (error) {
+      if (!isLocked(error)) throw error
+      if (performance.now() > untilMs) throw lockedError('A table that the migration changes', error)
+      await client.query('rollback')
+      await pause(tableWait.pauseMs)
+    }
 }
 
 async function createLedger(runner: Runner): Promise<void> {

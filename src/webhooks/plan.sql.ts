@@ -163,8 +163,9 @@ export const planDeliveries = statement<{ seq: number; planned: number }>()(
   (p: PlanParams & CursorMove) => planning(p, movingCursor(p)),
 )
 
-/** Plans the deliveries of a parked event, and removes it in the same statement. No row back: it is gone, or another reader has the cursor. */
+/** Plans the deliveries of a parked event, and unparks it in the same statement. No row back: its event is gone, or another reader has the cursor. */
 export const planParked = statement<{ seq: number; planned: number }>()(
   'delivery.plan_parked',
-  (p: PlanParams & CursorFence) => planning(p, unparking(p)),
+  (p: PlanParams & CursorFence) =>
+    planning(p, unparking(p, sql`exists (select from holdfast.event where event.seq = ${p.seq}::bigint)`)),
 )

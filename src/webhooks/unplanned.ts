@@ -8,6 +8,7 @@ import type { HeldCursor } from '../events/cursor.ts'
 import { moveCursor, parkEvent } from '../events/group.sql.ts'
 import { dueParked, keepParked, type ParkedRow } from '../events/parked.sql.ts'
 import { stubOf } from '../events/unread.ts'
+import { isHeldUp } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import { isNobodys } from '../transitions/batch.ts'
 import { planParked } from './plan.sql.ts'
@@ -66,14 +67,18 @@ export function makeReplanner(parts: ReplannerParts): (cursor: HeldCursor) => Pr
 }
 
 async function replan(parts: ReplannerParts, cursor: HeldCursor, { seq, failures }: ParkedRow): Promise<void> {
-  const { store, maxBytes, publicUrl, onPlanned } = parts
+  const { store, maxBytes, publicUrl, onPlanned, onError } = parts
   const params = { ...cursor.fence, from: seq - 1, seq, maxBytes, publicUrl }
   try {
     const [planned] = await store.contend(planParked, params).catch((error) => {
-      if (isNobodys(error)) throw error
+      // a locked row says nothing about the event
+      if (isNobodys(error) || isHeldUp(error)) throw error
       return store.contend(planParked, { ...params, isBare: true })
     })
     if (planned && planned.planned > 0) onPlanned(planned.planned)
+    if (planned) return
+    const [kept] = await store.contend(keepParked, { ...cursor.fence, seq, failures: 1, error: gone })
+    if (kept) onError(new Error(`The webhooks of event ${seq} can't be planned: ${gone}`))
   } catch (error) {
     if (isNobodys(error)) throw error
     const isLast = failures + 1 >= mostFailures
@@ -81,6 +86,8 @@ async function replan(parts: ReplannerParts, cursor: HeldCursor, { seq, failures
     await store.contend(keepParked, { ...cursor.fence, seq, failures: 1, error: messageOf(error), replayMs })
   }
 }
+
+const gone = 'The event is no longer in the log.'
 
 function about({ fence: { group, partition }, partitions }: HeldCursor) {
   return { group, partition, partitions }
