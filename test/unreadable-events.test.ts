@@ -48,6 +48,31 @@ test('a thousand events that cannot be read keep a good one behind them only for
   expect((await hf.events.groups())[0]).toMatchObject({ parked: 1_000 })
 }, 90_000)
 
+test('an error that no event causes parks none of them, and all are handled when it is over', async ({
+  open,
+  query,
+}) => {
+  const errors: string[] = []
+  const note = (_: unknown, text?: string) => void errors.push(text ?? '')
+  const hf = await open({ log: { debug() {}, info() {}, warn: note, error: note } })
+  await hf.submit(noop, null)
+  await hf.submit(noop, null)
+  await query('alter view holdfast.event rename to whole_event')
+  const { events, handler } = keeper()
+  await hf.events.subscribe('mine', { from: 'beginning' }, handler)
+  await until(() => errors.length > 0, 'its reads fail')
+  const [{ term } = {}] = await query<{ term: string }>(
+    `select term from holdfast.event_cursor where group_name = 'mine'`,
+  )
+  await query(`update holdfast.event_cursor set term = term + 1 where group_name = 'mine'`)
+  const isTried = async () =>
+    (await query('select from holdfast.event_cursor where term > $1::bigint + 1', [term])).length > 0
+  await until(isTried, 'it has begun again')
+  expect(await hf.events.parked('mine')).toEqual([])
+  await query('alter view holdfast.whole_event rename to event')
+  await until(() => events.length === 2, 'both are handled')
+})
+
 test('a parked event that cannot be read keeps neither another replay nor new events from being handled', async ({
   hf,
   query,

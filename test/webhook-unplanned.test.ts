@@ -74,6 +74,30 @@ test('an event whose deliveries the database rejects is parked, keeps no other f
   await settled(hf, 'delivered', 2)
 })
 
+test('a job stays until the webhooks of its parked events are planned, however briefly it is kept', async ({
+  open,
+  query,
+}) => {
+  const server = await hook()
+  const hf = await open({ jobs: [echo], ...near, keepMs: 0 })
+  await hf.webhooks.create({ url: server.url, types: ['job.finished'] })
+  await rejectDeliveries(query, 'default')
+  await hf.work()
+  const job = await hf.submit(echo, null)
+  await until(async () => (await hf.events.parked('webhooks')).length === 1, 'it is parked')
+  await hf.prune()
+  expect(await hf.get(job.id)).toMatchObject({ state: 'succeeded' })
+  await query('drop trigger rejected on holdfast.delivery')
+  await query('update holdfast.parked_event set replay_at = now()')
+  await server.got(1)
+  expect(server.told()).toMatchObject([{ subject: job.id }])
+  await settled(hf, 'delivered', 1)
+  await until(async () => {
+    await hf.prune()
+    return (await query('select from holdfast.job')).length === 0
+  }, 'it is removed')
+})
+
 test('a thousand events whose deliveries are rejected keep a good one behind them only for a while', async ({
   open,
   query,
