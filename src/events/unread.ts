@@ -44,7 +44,8 @@ export function isUnknown({ type }: EventRow): boolean {
 export async function replayedOf(store: Runner, by: ReadBy, row: ParkedRow): Promise<LogEvent | string> {
   if (!row.event.isUnread) return parkedEventOf(row)
   try {
-    const [again] = await store.run(readEvents, { ...by, ...only(row.seq) })
+    // whichever partition of the group parked it
+    const [again] = await store.run(readEvents, { ...by, partition: 0, partitions: 1, ...only(row.seq) })
     return again ? eventOf(again) : "It couldn't be read when it was parked, and is no longer in the log."
   } catch (error) {
     if (isPassing(error)) throw error

@@ -33,6 +33,8 @@ export interface Handled<Key, Row> {
 
 /** How long after a failure rows are handled one by one from the start. */
 const waryMs = 30_000
+/** How long a bad row is left alone. There may be more of them than one run finds. */
+const restMs = 60_000
 const mostListed = 1_000
 const usualBounds = { answerMs: 2_000, patienceMs: 2_000 }
 const mostRefused = 500
@@ -45,6 +47,8 @@ export class RowByRow<Key, Row> {
   readonly #how: Handling<Key, Row>
   readonly #walk: Walk<Key>
   #waryUntilMs = Number.NEGATIVE_INFINITY
+  /** Until when each bad row is left alone. */
+  readonly #rests = new Map<Key, number>()
 
   constructor(how: Handling<Key, Row>) {
     this.#how = how
@@ -68,7 +72,8 @@ export class RowByRow<Key, Row> {
 
   async #apart(store: Runner, handle: (runner: Runner, only: Key[]) => Promise<Row[]>): Promise<Handled<Key, Row>> {
     const { list, idOf, bounds = usualBounds } = this.#how
-    const ids = (await this.#walk.next((page) => store.run(list, page))).map(({ id }) => id)
+    const listed = (await this.#walk.next((page) => store.run(list, page))).map(({ id }) => id)
+    const ids = this.#awake(listed)
     const told = await runBatch(store, {
       items: ids,
       isWary: true,
@@ -79,7 +84,15 @@ export class RowByRow<Key, Row> {
         return some.map((id) => rows.filter((row) => idOf(row) === id))
       },
     })
-    return handledOf(ids, told)
+    const handled = handledOf(ids, told)
+    for (const { id } of handled.failed) this.#rests.set(id, performance.now() + restMs)
+    return handled
+  }
+
+  #awake(ids: Key[]): Key[] {
+    const nowMs = performance.now()
+    for (const [id, untilMs] of this.#rests) if (untilMs <= nowMs) this.#rests.delete(id)
+    return ids.filter((id) => !this.#rests.has(id))
   }
 }
 
