@@ -49,5 +49,5 @@ async function acceptAll({ ask }: ScenarioContext): Promise<void> {
     const deliveries = await ask(cellDeliveries, {})
     return parked.length === 0 && deliveries.every(({ state }) => state !== 'pending')
   }
-  await eventually(isAccepted, { ms: waitMs, what: 'the webhooks were planned and sent', everyMs: 200 })
+  await eventually(isAccepted, { ms: 2 * waitMs, what: 'the webhooks were planned and sent', everyMs: 200 })
 }
