@@ -19,7 +19,7 @@ export const guards = [
     () => sql`
     alter table holdfast.lease
       drop constraint if exists lease_size,
-      add constraint lease_size check (length(done) > 0 and length(done) = cardinality(job_ids)) not valid`,
+      add constraint lease_size check (length(done) > 0 and length(done) = cardinality(job_ids))`,
   ),
   statement<never>()(
     'guard.deliveries',
