@@ -86,13 +86,14 @@ test('thousands of jobs of one kind that cannot be claimed delay no job of anoth
   await until(async () => (await query('select from holdfast.ready')).length === 0, 'all are claimed', 20_000)
 }, 120_000)
 
-test('thousands of jobs that cannot be claimed keep a good one behind them, of the same kind, only for a while', async ({
+test('more than a thousand jobs that cannot be claimed keep a good one behind them, of the same kind, only for a while', async ({
   open,
   query,
 }) => {
   const bulk = defineJob('bulk', { run: () => 'bulk' })
   const hf = await open({ jobs: [bulk], concurrency: 20 })
-  await hf.submitMany(bulk, many)
+  // more than one worker could postpone by a minute each before the first are due again
+  await hf.submitMany(bulk, many.slice(0, 1_400))
   await query('create table bad as select job_id from holdfast.ready')
   await query('create unique index on bad (job_id)')
   await query(`create function refused() returns trigger language plpgsql as $$
