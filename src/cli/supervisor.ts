@@ -116,7 +116,7 @@ export class Supervisor implements Service {
     const noteStart = () => {
       this.#longestStartMs = Math.max(this.#longestStartMs, child.life().startMs)
     }
-    child.ready.then(noteStart, () => {}) // whoever waits for it reports the failure
+    child.ready.then(noteStart, () => {}) // the failure is reported elsewhere
     return child
   }
 
