@@ -953,6 +953,20 @@ begin
   delete from holdfast.job_webhook where job_webhook.job_id = any(gone);
   delete from holdfast.signal where signal.job_id = any(gone);
   delete from holdfast.signal_wait where signal_wait.job_id = any(gone);
+  -- a key whose last job is gone may belong to an earlier one that is still live
+  update holdfast.unique_job
+  set job_id = alive.ids[1], earlier = alive.ids[2:]
+  from (
+    select held.tenant, held.kind, held.key, array(
+      select one.id
+      from unnest(held.earlier) as one (id)
+      where exists (select from holdfast.job where job.id = one.id) and not exists (select from holdfast.outcome where outcome.job_id = one.id)
+    ) as ids
+    from holdfast.unique_job as held
+    where held.job_id = any(gone) and held.earlier <> '{}'
+  ) as alive
+  where unique_job.tenant = alive.tenant and unique_job.kind = alive.kind and unique_job.key = alive.key and unique_job.job_id = any(gone)
+    and cardinality(alive.ids) > 0;
   delete from holdfast.unique_job where unique_job.job_id = any(gone) and coalesce(unique_job.until, now()) <= now();
   delete from holdfast.snapshot where snapshot.job_id = any(gone);
   delete from holdfast.refusal where refusal.job_id = any(gone);

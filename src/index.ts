@@ -79,7 +79,14 @@ export type { RemoteKind, RemoteStage } from './remote/kinds.ts'
 export type { LostAttempt, OpenedRemote, OpenRemote, Remote, RemoteScope } from './remote/remote.ts'
 export type { RemoteError, RemoteErrorCode, RemoteOutcome, RemoteReport } from './remote/validate.ts'
 export type { Backfilled, BackfillRange } from './schedule/backfill.ts'
-export type { NewSchedule, Schedule, ScheduleListOptions, Slot, SlotOptions } from './schedule/schedule.ts'
+export type {
+  NewSchedule,
+  Schedule,
+  ScheduleListOptions,
+  ScheduleSummary,
+  Slot,
+  SlotOptions,
+} from './schedule/schedule.ts'
 export type { Schedules } from './schedule/schedules.ts'
 export { migrate } from './schema/migrate.ts'
 export type { JobWebhook, SubmitOptions } from './submit/prepare.ts'

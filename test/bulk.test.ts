@@ -153,6 +153,20 @@ test('a bulk reschedule moves queued jobs to a time, or by a delay from when it 
   expect((await hf.timeline(id)).at(-1)).toMatchObject({ type: 'job.rescheduled', data: { bulk: now.id } })
 })
 
+test('a bulk reschedule leaves a job alone that has run and whose outcome is parked', async ({ open, given, query }) => {
+  const hf = await open()
+  const { id, queue } = await given.queued()
+  await query(`update holdfast.ready set run_at = '9999-01-01 00:00:00+00', attempt = 1 where job_id = $1`, [id])
+  await query(
+    `insert into holdfast.parked_outcome (job_id, attempt, session_id, outcome, reason, next_at) values ($1, 1, 1, '{}', 'refused', now() + interval '1 h')`,
+    [id],
+  )
+  await hf.reap()
+  const bulk = await carriedOut(hf, { operation: 'reschedule', delayMs: 0, filter: { queue } })
+  expect(bulk).toMatchObject({ done: 0, skipped: 1 })
+  expect(await hf.bulk.skipped(bulk.id)).toMatchObject([{ job: id, reason: 'parked' }])
+})
+
 test('text in the input is found in small and in large inputs, as written and as a value', async ({ open, given }) => {
   const hf = await open()
   const small = await given.queued({ input: { customer: 'acme "north"' } })
@@ -370,4 +384,20 @@ test('failed jobs are grouped by kind and error, whatever numbers their messages
   expect((await hf.failures({ kind: 'single' })).groups).toHaveLength(1)
   expect((await hf.failures({ tenant: 'nobody' })).groups).toEqual([])
   expect((await hf.failures({ tenant: 'default' })).count).toBe(4)
+})
+
+test('failures with more errors than a scan groups are counted all the same, and said to be at least so many', async ({
+  open,
+  query,
+}) => {
+  const hf = await open()
+  await query(
+    `insert into holdfast.outcome (job_id, finished_at, attempt, stage, failures, crashes, is_flawed, state, kind, tenant, error)
+    select gen_random_uuid(), now(), 1, 0, 1, 0, false, 'failed', 'sample', 'default',
+      json_build_object('code', 'odd', 'message', translate(md5(number::text), '0123456789', 'ghijklmnop'))
+    from generate_series(1, 1500) as number`,
+  )
+  const failures = await hf.failures({ limit: 1000 })
+  expect(failures).toMatchObject({ count: 1_500, isAtLeast: true })
+  expect(failures.groups).toHaveLength(1_000)
 })

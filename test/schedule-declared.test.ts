@@ -1,6 +1,7 @@
 import { type AnyJob, defineJob, type ScheduleDeclaration } from 'holdfast'
 import { z } from 'zod'
 import { expect, test, until } from './fixtures.ts'
+import { strangerHolds } from './hold.ts'
 
 const run = () => {}
 const nightly = (schedule?: ScheduleDeclaration<{ day: string }> | ScheduleDeclaration<{ day: string }>[]) =>
@@ -100,6 +101,27 @@ deploying('a locked schedule does not keep a worker from starting', async ({ dep
   stranger.release()
   await until(async () => (await hf.schedules.get('nightly')).overlap === 'allow')
   await working.stop()
+})
+
+deploying('a locked schedule does not keep others from being declared', async ({ open, pool, hf }) => {
+  const two = (cron: string) => nightly(['first', 'second'].map((name) => ({ ...declared, cron, name })))
+  const deploy = async (cron: string) => (await open({ jobs: [two(cron)] })).work()
+  await (await deploy('0 3 * * *')).stop()
+  const free = await strangerHolds(pool, `select from holdfast.schedule where name = 'first' for update`)
+  const working = deploy('0 4 * * *')
+  await until(async () => (await hf.schedules.get('second')).cron === '0 4 * * *', 'the free one is declared', 30_000)
+  expect(await hf.schedules.get('first')).toMatchObject({ cron: '0 3 * * *' })
+  await free()
+  await until(async () => (await hf.schedules.get('first')).cron === '0 4 * * *', 'the locked one is declared', 30_000)
+  await (await working).stop()
+})
+
+deploying('a deploy that changes a declaration decides the slots that are due', async ({ deploy, hf, query }) => {
+  await deploy(nightly({ ...declared, missed: 'all' }))
+  await query(`update holdfast.schedule set next_at = next_at - interval '2 days', due_at = now()`)
+  await deploy(nightly({ every: '1d', input }))
+  const slots = await hf.schedules.history('nightly')
+  expect(slots.map(({ what }) => what)).toContain('submitted')
 })
 
 deploying('a declaration that cannot work is refused when the process connects', async ({ open }) => {

@@ -1,8 +1,8 @@
 import { defineJob, type Holdfast } from 'holdfast'
 import { z } from 'zod'
 import { planStep } from '#holdfast/schedule/plan'
-import { tickDue } from '#holdfast/schedule/tick'
-import { dueSchedules, releaseBuffered, tickSchedules } from '#holdfast/schedule/tick.sql'
+import { releaseDue, tickDue } from '#holdfast/schedule/tick'
+import { dueSchedules, tickSchedules } from '#holdfast/schedule/tick.sql'
 import { test as base, expect, type Fixtures, until } from './fixtures.ts'
 
 const report = defineJob('report', { input: z.object({ day: z.string() }), run: () => 'done' })
@@ -226,10 +226,10 @@ test('with buffer, one slot waits for the job of the one before', async ({ hf, t
   const [first] = await jobs()
   expect(await jobs()).toHaveLength(1)
   expect((await what(hf, 'buffered')).toSorted()).toEqual(['buffered 1', 'skipped 1', 'submitted 1'])
-  expect(await store.run(releaseBuffered, { limit: 10 })).toEqual([])
+  expect(await releaseDue(store)).toMatchObject({ ticked: [], due: 0 })
   await end(query, first?.id as string)
-  const released = await Promise.all([1, 2, 3].map(() => store.run(releaseBuffered, { limit: 10 })))
-  expect(released.flat()).toMatchObject([{ what: 'submitted' }])
+  const released = await Promise.all([1, 2, 3].map(() => releaseDue(store)))
+  expect(released.flatMap(({ ticked }) => ticked)).toMatchObject([{ what: 'submitted' }])
   expect(await jobs()).toHaveLength(2)
   expect(await hf.schedules.get('buffered')).toMatchObject({ bufferedAt: null })
 })

@@ -233,6 +233,23 @@ test('a job that waits can be cancelled, and holds no worker', async ({ open }) 
   expect((await hf.audit()).violations).toEqual([])
 })
 
+test('neither a bulk reschedule nor a unique job moves a job that waits for its signal', async ({ open, query }) => {
+  const hf = await open({ jobs: [approval] })
+  await hf.work()
+  const how = { unique: { key: 'a' } }
+  const { id } = await hf.submit(approval, null, how)
+  await waits(hf, id)
+  const { runAt } = (await hf.get(id)) ?? {}
+  const moved = await hf.submit(approval, null, { ...how, onConflict: 'reschedule', delayMs: 3_600_000 })
+  expect(moved).toMatchObject({ id, outcome: 'kept' })
+  const bulk = await hf.bulk.start({ operation: 'reschedule', delayMs: 3_600_000, filter: { kind: 'approval' } })
+  await until(async () => (await hf.bulk.get(bulk.id)).state === 'finished', 'the bulk operation ends')
+  expect(await hf.bulk.skipped(bulk.id)).toMatchObject([{ job: id, reason: 'awaiting' }])
+  expect(await hf.get(id)).toMatchObject({ runAt })
+  expect(await query('select from holdfast.ready')).toHaveLength(1)
+  expect((await hf.audit()).violations).toEqual([])
+})
+
 test('bad signals are refused with a reason, and change nothing', async ({ open, query }) => {
   const hf = await open({ jobs: [approval], maxOutputBytes: 1_000 })
   await (await hf.work()).stop()

@@ -195,6 +195,20 @@ test('a key whose window is over is forgotten, and so is a key with its job', as
   expect(await query('select from holdfast.job')).toEqual([])
 })
 
+test('a key whose last job was removed still belongs to an earlier one that runs', async ({ open, query }) => {
+  const hold = gate()
+  const slow = defineJob('slow', { run: ({ input }) => (input === 'long' ? hold.promise : undefined) })
+  const hf = await open({ jobs: [slow], keepMs: 0, concurrency: 5 })
+  await hf.work()
+  const long = await hf.submit(slow, 'long' as never, unique())
+  await until(async () => (await hf.get(long.id))?.state === 'running', 'it runs')
+  const { id } = await hf.submit(slow, 'short' as never, { ...unique(), onConflict: 'replace' })
+  await until(async () => (await query('select from holdfast.job where id = $1', [id])).length === 0, 'it is gone', 30_000)
+  expect(await hf.submit(slow, 'kept' as never, unique())).toMatchObject({ id: long.id, outcome: 'kept' })
+  hold.open()
+  await until(async () => (await query('select from holdfast.unique_job')).length === 0, 'the key is gone', 30_000)
+})
+
 test('many unique jobs at once: all or none, the same key twice, and in a transaction of the caller', async ({
   open,
   pool,

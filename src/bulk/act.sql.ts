@@ -1,7 +1,7 @@
 import type { EventType } from '../job/event-type.ts'
 import { leadsTo, type State } from '../job/machine.ts'
 import { raw, type Sql, sql, statement, target } from '../postgres/sql.ts'
-import { heldPlace } from '../transitions/leases.sql.ts'
+import { heldPlace, isAwaiting } from '../transitions/leases.sql.ts'
 import { wakeIdle } from '../transitions/wake.sql.ts'
 
 /** What is recorded with each change. */
@@ -61,20 +61,27 @@ export const lockEnded = statement<{ id: string }>()(
   for update of ended, job skip locked`,
 )
 
-/** Why each of these jobs was left as it was: it is gone, it has changed, or another transaction holds it. */
-export const leftJobs = statement<{ id: string; reason: 'gone' | 'changed' | 'locked' }>()(
+const isParked = raw('exists (select from holdfast.parked_outcome as parked where parked.job_id = ready.job_id)')
+
+/** Why a job was left as it was. */
+type Left = 'gone' | 'changed' | 'parked' | 'awaiting' | 'locked'
+
+/** Why each of these jobs was left as it was: it is gone, it has changed, it must not be moved, or another transaction holds it. */
+export const leftJobs = statement<{ id: string; reason: Left }>()(
   'bulk.left',
-  (p: Claimed) => sql`
+  (p: Claimed & { isMove: boolean }) => sql`
   select wanted.id, case
       when job.id is null then 'gone'
       when ended.seq > ${p.seq}::bigint then 'changed'
       when coalesce(ended.state, case when ready.job_id is not null then ${queued} when waiting.job_id is not null then ${waiting} else ${running} end)
         <> all(${p.states}::text[]) then 'changed'
+      when ${p.isMove}::boolean and ${isParked} then 'parked'
+      when ${p.isMove}::boolean and ${isAwaiting('ready')} then 'awaiting'
       else 'locked' end as reason
   from unnest(${p.ids}::uuid[]) as wanted (id)
   left join lateral (select id from holdfast.job where job.id = wanted.id limit 1) as job on true
   left join lateral (select seq, state from holdfast.outcome where outcome.job_id = wanted.id limit 1) as ended on true
-  left join lateral (select job_id from holdfast.ready where ready.job_id = wanted.id limit 1) as ready on true
+  left join lateral (select job_id, stage from holdfast.ready where ready.job_id = wanted.id limit 1) as ready on true
   left join lateral (select job_id from holdfast.waiting where waiting.job_id = wanted.id limit 1) as waiting on true`,
 )
 
@@ -111,11 +118,11 @@ export const keptJobs = statement<{ id: string; reason: 'unread' | 'undelivered'
  * Changes queued jobs that no other transaction holds, and announces it. Those that already are as asked for are returned as well, and nothing
  * is written about them.
  */
-const changing = (p: Act, { type, set, differs, data, more }: Change): Sql => sql`
+const changing = (p: Act, { type, set, differs, data, more, unless }: Change): Sql => sql`
   with mine as materialized (
     select ready.job_id, ${differs} as differs
     from holdfast.ready
-    where ready.job_id = any(${p.ids}::uuid[])
+    where ready.job_id = any(${p.ids}::uuid[]) and not (${unless})
     for update skip locked
   ),
   changed as (
@@ -143,6 +150,8 @@ interface Change {
   /** The change, for the event. */
   data: Sql
   more: Sql
+  /** Which rows of `ready` must not be changed. */
+  unless: Sql
 }
 
 /**
@@ -161,10 +170,11 @@ export const reprioritize = statement<{ id: string }>()('ready.reprioritize', (p
     from changed
     where job.id = changed.job_id
   ),`,
+    unless: raw('false'),
   }),
 )
 
-/** Changes when queued jobs run. */
+/** Changes when queued jobs run. A job that waits for a signal keeps its time, and so does one that has run and whose outcome is parked. */
 export const reschedule = statement<{ id: string }>()('ready.reschedule', (p: Act & { runAt: Date }) =>
   changing(p, {
     type: 'job.rescheduled',
@@ -172,5 +182,6 @@ export const reschedule = statement<{ id: string }>()('ready.reschedule', (p: Ac
     differs: sql`ready.run_at <> ${p.runAt}::timestamptz`,
     data: sql`'runAt', ${p.runAt}::timestamptz`,
     more: raw(''),
+    unless: sql`${isParked} or ${isAwaiting('ready')}`,
   }),
 )

@@ -80,14 +80,15 @@ function recorded({ id, tenant, asked_by, reason }: HeldBulk) {
 /** Says of each job whether it was done, and why not. */
 async function acted(
   runner: Runner,
-  { filter, seq }: HeldBulk,
+  { filter, seq, operation }: HeldBulk,
   ids: string[],
   all: string[],
   skipped: Skip[] = [],
 ): Promise<Acted> {
   const done = ids.filter(among(all))
+  const isMove = operation === 'reschedule'
   const left = without(without(ids, done), idsOf(skipped))
-  const why = left.length > 0 ? await runner.run(leftJobs, { ids: left, states: filter.states, seq }) : []
+  const why = left.length > 0 ? await runner.run(leftJobs, { ids: left, states: filter.states, seq, isMove }) : []
   return { done, skipped: [...skipped, ...why.map(({ id, reason }) => skip(id, reason))] }
 }
 

@@ -22,6 +22,8 @@ export interface FailureRow {
   latest_at: Date
   first_at: Date
   message: string
+  /** How many failed jobs were scanned that have another error than the first thousand. */
+  left_out: number
   /** The last row that was scanned; null if the scan reached its end. */
   reached: string | null
 }
@@ -51,7 +53,7 @@ const grouped = (p: FailureScan, scanned: Sql): Sql => sql`
     order by count(*) desc
     limit 1000
   )
-  select sorted.*, edge.reached
+  select sorted.*, edge.reached, (select count(*) from ended) - (select coalesce(sum(count), 0) from sorted)::bigint as left_out
   from (select case when count(*) >= ${p.most}::int then min(id::text) end as reached from scanned) as edge
   left join sorted on true`
 

@@ -37,7 +37,7 @@ export interface Failures {
   groups: FailureGroup[]
   /** How many failed jobs were counted. */
   count: number
-  /** Whether there may be more: the newest 100,000 jobs are scanned, for up to two seconds. */
+  /** Whether there may be more, of each group too: the newest 100,000 jobs are scanned, for up to two seconds, and up to 1,000 errors at a time. */
   isAtLeast: boolean
 }
 
@@ -57,9 +57,9 @@ export async function failuresOf(store: Runner, options: FailureOptions): Promis
     hasItems: flagOf('items', items),
   }
   const most = limitOf(limit, 1000)
-  const { groups, isAtLeast } = await scanAll(store, scan)
+  const { groups, leftOut, isAtLeast } = await scanAll(store, scan)
   const sorted = [...groups.values()].sort((a, b) => b.count - a.count || (a.latestAt < b.latestAt ? 1 : -1))
-  return { groups: sorted.slice(0, most), count: sorted.reduce((sum, one) => sum + one.count, 0), isAtLeast }
+  return { groups: sorted.slice(0, most), count: sorted.reduce((sum, one) => sum + one.count, leftOut), isAtLeast }
 }
 
 async function scanAll(store: Runner, scan: Omit<FailureScan, 'below' | 'most'>) {
@@ -68,20 +68,23 @@ async function scanAll(store: Runner, scan: Omit<FailureScan, 'below' | 'most'>)
   const untilMs = performance.now() + mostMs
   const groups = new Map<string, FailureGroup>()
   let below: string | null = highestId
+  let leftOut = 0
   for (let scanned = 0; below !== null && scanned < mostScanned && performance.now() < untilMs; scanned += perScan) {
     const rows: FailureRow[] = await store.run(statement, { ...scan, below, most: perScan })
-    for (const row of rows) add(groups, row)
+    for (const row of rows) leftOut += add(groups, row)
+    leftOut += rows[0]?.left_out ?? 0
     below = rows[0]?.reached ?? null
   }
-  return { groups, isAtLeast: below !== null || groups.size >= mostGroups }
+  return { groups, leftOut, isAtLeast: below !== null || leftOut > 0 }
 }
 
-function add(groups: Map<string, FailureGroup>, row: FailureRow): void {
-  if (row.kind === null) return // a scan that found none
+/** Adds what a scan found to its group, and returns how many jobs found no place because there are too many groups. */
+function add(groups: Map<string, FailureGroup>, row: FailureRow): number {
+  if (row.kind === null) return 0 // a scan that found none
   const { kind, code, pattern, message } = row
   const key = JSON.stringify([kind, code, pattern])
   const known = groups.get(key)
-  if (!known && groups.size >= mostGroups) return
+  if (!known && groups.size >= mostGroups) return row.count
   const isLater = !known || row.latest_at > known.latestAt
   groups.set(key, {
     kind,
@@ -92,4 +95,5 @@ function add(groups: Map<string, FailureGroup>, row: FailureRow): void {
     latestAt: isLater ? row.latest_at : known.latestAt,
     latest: isLater ? { id: row.latest_id as JobId, message } : known.latest,
   })
+  return 0
 }

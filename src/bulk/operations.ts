@@ -64,6 +64,8 @@ export const skipReasons = {
   unread: 'A group of readers has not read its events yet.',
   undelivered: 'A webhook about it is still pending.',
   items: 'Some of its fan-out items are still live.',
+  parked: 'It has run, and its outcome waits until the database accepts it.',
+  awaiting: 'It waits for a signal, and comes due with it or at its timeout.',
   stray: 'It is an item of a fan-out that no longer exists.',
   refused: 'The database refused the change; `error` says why.',
 } as const satisfies Record<string, string>

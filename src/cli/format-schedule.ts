@@ -1,4 +1,4 @@
-import type { Schedule, Slot } from '../schedule/schedule.ts'
+import type { Schedule, ScheduleSummary, Slot } from '../schedule/schedule.ts'
 import { formatDuration } from './format-time.ts'
 import type { Cell } from './table.ts'
 import { type Look, oneLine, paint } from './terminal.ts'
@@ -22,7 +22,7 @@ export function timingText({ cron, everyMs, tz }: Pick<Schedule, 'cron' | 'every
 export const scheduleHeads = ['NAME', 'TENANT', 'KIND', 'RUNS', 'STATE', 'NEXT', 'LAST']
 
 /** A schedule as a row of a table. */
-export function scheduleCells(schedule: Schedule): Cell[] {
+export function scheduleCells(schedule: ScheduleSummary): Cell[] {
   return [
     { text: schedule.name },
     { text: schedule.tenant },

@@ -33,7 +33,7 @@ export function makeEngineTicker(parts: EngineParts, isLeader: () => boolean, de
     store,
     missedAfterMs: config.scheduleMissedAfterMs,
     isLeader,
-    ...(declares && { declare: () => declareSchedules(parts, jobs) }),
+    ...(declares && { declare: (signal) => declareSchedules(parts, jobs, signal) }),
     async cancel({ jobId, tenant, schedule }) {
       const reason = `A later slot of the schedule ${schedule} replaced it.`
       const act = { reason, tenant, by: `schedule ${schedule}` }

@@ -1,8 +1,8 @@
 import { raw, sql, statement } from '../postgres/sql.ts'
 import { isLive } from '../transitions/leases.sql.ts'
 
-const isHeld = raw(
-  `exists (select from unnest(due.job_id || due.earlier) as one (id) where ${isLive('one.id').texts[0]})`,
+const alive = raw(
+  `array(select one.id from unnest(due.job_id || due.earlier) as one (id) where ${isLive('one.id').texts[0]})`,
 )
 
 /** Removes unique keys whose window is over and whose jobs have ended. Those of live jobs go with their jobs. */
@@ -17,15 +17,21 @@ export const forgetUniqueKeys = statement<{ key: string }>()(
     limit ${p.limit}
     for update skip locked
   ),
+  asked as materialized (
+    select due.place, ${alive} as alive
+    from due
+  ),
   live as (
+    -- the last job may be gone, and an earlier one still live
     update holdfast.unique_job as own
-    set until = null
-    where own.ctid = any(array(select due.place from due where ${isHeld}))
+    set until = null, job_id = asked.alive[1], earlier = asked.alive[2:]
+    from asked
+    where own.ctid = asked.place and cardinality(asked.alive) > 0
     returning own.key
   ),
   gone as (
     delete from holdfast.unique_job as own
-    where own.ctid = any(array(select due.place from due where not ${isHeld}))
+    where own.ctid = any(array(select asked.place from asked where cardinality(asked.alive) = 0))
     returning own.key
   )
   select key from live

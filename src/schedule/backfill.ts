@@ -35,7 +35,8 @@ export async function backfill(
 ): Promise<Backfilled> {
   mustBeObject('range', range)
   const cap = wholeOf('cap', range.cap ?? 100, mostSlots)
-  const fromMs = timeOf('from', range.from).getTime()
+  // no schedule has slots before 1970
+  const fromMs = Math.max(0, timeOf('from', range.from).getTime())
   const toMs = Math.min(
     range.to === undefined ? Number.POSITIVE_INFINITY : timeOf('to', range.to).getTime(),
     row.now.getTime(),

@@ -11,8 +11,9 @@ import type { Store } from '../postgres/store.ts'
 import { prepare } from '../submit/prepare.ts'
 import { prepareThrough } from '../submit/prepare-through.ts'
 import { checksumOf, checkTiming, type Definition, kindParts, scheduleName, scheduleTenant } from './definition.ts'
-import { databaseTime, setSchedule, undeclareSchedules } from './schedule.sql.ts'
+import { databaseTime, getDeclared, setSchedule, undeclareSchedules } from './schedule.sql.ts'
 import { slotsOf } from './slots.ts'
+import { tickOne } from './tick.ts'
 
 /** A schedule that a kind declares, with its input as the code has it. A middleware may store it in another form. */
 type Declared = Definition & { job: AnyJob }
@@ -60,25 +61,47 @@ function refusal({ kind }: AnyJob, problem: string, cause?: unknown): HoldfastEr
 /** The limit of a tenant is for callers; what is declared in code is bounded by the code. */
 const mostDeclared = 2_147_483_647
 
-/** Writes the schedules that kinds declare, and removes those that they no longer declare, unless they were changed at run time. */
+/** What declaring needs. */
+interface DeclareOptions {
+  store: Store
+  config: Config
+  flow: Flow
+}
+
+/**
+ * Writes the schedules that kinds declare, and removes those that they no longer declare, unless they were changed at run time. One that
+ * can't be written, because its row is locked for example, does not keep the others from it; then this throws once all others are done.
+ */
 export async function declareSchedules(
-  { store, config, flow }: { store: Store; config: Config; flow: Flow },
+  options: DeclareOptions,
   jobs: readonly AnyJob[],
+  signal: AbortSignal,
 ): Promise<void> {
-  const declared = await declaredBy(config, jobs)
-  if (declared.length > 0) {
-    const [{ now } = { now: new Date() }] = await store.run(databaseTime, {})
-    for (const { job, ...definition } of declared) {
-      const { tenant } = definition
-      const through = { job, input: JSON.parse(definition.input), options: { tenant } }
-      const { input } = flow.isEmpty ? definition : await prepareThrough({ config, flow }, through)
-      // it may have ended long ago, and must not keep a worker from starting
-      const nextMs = slotsOf(definition).next(now.getTime())
-      const nextAt = nextMs === null ? null : new Date(nextMs)
-      const most = mostDeclared
-      const params = { ...definition, input: String(input), nextAt, revision: null, declared: checksumOf(definition), by: 'deploy', most }
-      await store.contend(setSchedule, params)
-    }
-  }
-  await store.contend(undeclareSchedules, { kinds: jobs.map(({ kind }) => kind), kept: declared })
+  const declared = await declaredBy(options.config, jobs)
+  const errors: unknown[] = []
+  for (const one of declared) await declareOne(options, one, signal).catch((error) => errors.push(error))
+  const kinds = jobs.map(({ kind }) => kind)
+  await options.store.contend(undeclareSchedules, { kinds, kept: declared }, { signal })
+  if (errors.length > 0) throw errors[0]
+}
+
+async function declareOne(
+  { store, config, flow }: DeclareOptions,
+  { job, ...definition }: Declared,
+  signal: AbortSignal,
+): Promise<void> {
+  const { tenant, name } = definition
+  const declared = checksumOf(definition)
+  const [known] = await store.run(getDeclared, { tenant, name })
+  if (known?.declared === declared) return
+  const through = { job, input: JSON.parse(definition.input), options: { tenant } }
+  const { input } = flow.isEmpty ? definition : await prepareThrough({ config, flow }, through)
+  // slots that are due are decided by the definition that they were due under
+  if (known) await tickOne(store, config.scheduleMissedAfterMs, { tenant, name })
+  const [{ now } = { now: new Date() }] = await store.run(databaseTime, {})
+  // it may have ended long ago, and must not keep a worker from starting
+  const nextMs = slotsOf(definition).next(now.getTime())
+  const nextAt = nextMs === null ? null : new Date(nextMs)
+  const params = { ...definition, input: String(input), nextAt, revision: null, declared, by: 'deploy', most: mostDeclared }
+  await store.contend(setSchedule, params, { signal })
 }

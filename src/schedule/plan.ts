@@ -38,8 +38,9 @@ function skipTo(row: DueRow, slots: Slots, nextMs: number | null): Step {
   return { ...stepOf(row, nextMs), slotAt: null, skipped: skippedBefore(row, slots, untilMs) }
 }
 
-function stepOf({ tenant, name, revision, next_at }: DueRow, nextMs: number | null) {
-  return { tenant, name, revision, expectedAt: next_at, nextAt: nextMs === null ? null : new Date(nextMs) }
+function stepOf({ tenant, name, revision, next_at, last_job_id }: DueRow, nextMs: number | null) {
+  const nextAt = nextMs === null ? null : new Date(nextMs)
+  return { tenant, name, revision, expectedAt: next_at, lastJobId: last_job_id, nextAt }
 }
 
 function skippedBefore({ next_at, missed }: DueRow, slots: Slots, untilMs: number): Step['skipped'] {

@@ -5,15 +5,15 @@ import { isLastLive, slotId, submitting } from './submitting.sql.ts'
 
 /**
  * Submits a job now, beside the slots. It counts as the last one, unless the job of a slot is still running: that is the one which overlaps.
- * No row back: there is no such schedule.
+ * No row back: its last job is another one than the caller saw, or there is no such schedule.
  */
 export const triggerSchedule = statement<{ job_id: string }>()(
   'schedule.trigger',
-  (p: Which & { jobId: string; by: string | null }) => sql`
+  (p: Which & { lastJobId: string | null; jobId: string; by: string | null }) => sql`
   with held as materialized (
     select schedule.*, ${p.jobId}::uuid as job_id, now() as run_at
     from holdfast.schedule
-    where ${isIt(p)}
+    where ${isIt(p)} and schedule.last_job_id is not distinct from ${p.lastJobId}::uuid
     for no key update
   ),
   ${submitting('held')},

@@ -10,9 +10,13 @@ export interface Which {
 }
 
 /** A stored schedule. */
-export interface ScheduleRow extends Which {
-  kind: string
+export interface ScheduleRow extends ListedRow {
   input: unknown
+}
+
+/** A stored schedule without its input. */
+export interface ListedRow extends Which {
+  kind: string
   priority: number | null
   cron: string | null
   every_ms: number | null
@@ -43,10 +47,11 @@ export interface ScheduleRow extends Which {
   now: Date
 }
 
-const columns =
-  raw(`tenant, name, kind, input, priority, cron, every_ms, tz, jitter_ms, starts_at, ends_at, missed, missed_window_ms, missed_cap, overlap,
+const listed =
+  raw(`tenant, name, kind, priority, cron, every_ms, tz, jitter_ms, starts_at, ends_at, missed, missed_window_ms, missed_cap, overlap,
     next_at, buffered_at, last_slot_at, last_job_id, paused_at, paused_by, pause_reason, declared, edited_at, problem, failures, revision, created_at,
     updated_at, updated_by, now() as now`)
+const columns = sql`${listed}, input`
 
 /** The row of a schedule that was not removed. */
 export const isIt = (p: Which) =>
@@ -69,11 +74,20 @@ export const getSchedule = statement<ScheduleRow>()(
   where ${isIt(p)}`,
 )
 
+/** The declaration that a schedule was last set by, even if it was removed since. */
+export const getDeclared = statement<{ declared: string | null }>()(
+  'schedule.declared',
+  (p: Which) => sql`
+  select declared
+  from holdfast.schedule
+  where schedule.tenant = ${p.tenant}::text and schedule.name = ${p.name}::text`,
+)
+
 /** Schedules, by tenant and name. */
-export const listSchedules = statement<ScheduleRow>()(
+export const listSchedules = statement<ListedRow>()(
   'schedule.list',
   (p: { tenant: string | null; kind: string | null; after: Which | null; limit: number }) => sql`
-  select ${columns}
+  select ${listed}
   from holdfast.schedule
   where (${p.tenant}::text is null or tenant = ${p.tenant}) and (${p.kind}::text is null or kind = ${p.kind}) and removed_at is null
     and (tenant, name) > (${p.after?.tenant ?? ''}::text, ${p.after?.name ?? ''}::text)
@@ -137,9 +151,13 @@ export const setSchedule = statement<ScheduleRow>()(
   from changed`,
 )
 
+const asRemoved = raw(
+  `removed_at = now(), next_at = null, due_at = null, buffered_at = null, revision = schedule.revision + 1`,
+)
+
 /**
- * Removes a schedule; its history and its jobs stay. The row of a declared one is kept as a mark, or the next deploy would set it again.
- * No row back: there is none.
+ * Removes a schedule; its history and its jobs stay. The row of a declared one is kept as a mark, or the next deploy would set it again, and
+ * so is the row of one that has yet to cancel jobs, until it has. No row back: there is none.
  */
 export const removeSchedule = statement<{ name: string }>()(
   'schedule.remove',
@@ -153,38 +171,44 @@ export const removeSchedule = statement<{ name: string }>()(
   gone as (
     delete from holdfast.schedule
     using changed
-    where schedule.tenant = changed.tenant and schedule.name = changed.name and changed.declared is null
+    where schedule.tenant = changed.tenant and schedule.name = changed.name and changed.declared is null and changed.cancel_job_ids = '{}'
   ),
   marked as (
     update holdfast.schedule
-    set removed_at = now(), next_at = null, due_at = null, buffered_at = null, cancel_job_ids = '{}', revision = schedule.revision + 1
+    set ${asRemoved}
     from changed
-    where schedule.tenant = changed.tenant and schedule.name = changed.name and changed.declared is not null
+    where schedule.tenant = changed.tenant and schedule.name = changed.name and (changed.declared is not null or changed.cancel_job_ids <> '{}')
   ),
   ${announcing('schedule.removed', p.by)}
   select name
   from changed`,
 )
 
-/** Removes schedules of a kind that are no longer declared and were not changed at run time. */
+/** Removes schedules of kinds that are no longer declared and were not changed at run time. */
 export const undeclareSchedules = statement<{ tenant: string; name: string }>()(
   'schedule.undeclare',
   (p: { kinds: readonly string[]; kept: readonly Which[] }) => sql`
-  with changed as (
+  with changed as materialized (
+    select schedule.*
+    from holdfast.schedule
+    where schedule.kind = any(${p.kinds}::text[]) and schedule.declared is not null and (schedule.edited_at is null or schedule.removed_at is not null)
+      and not exists (
+        select
+        from unnest(${p.kept.map(({ tenant }) => tenant)}::text[], ${p.kept.map(({ name }) => name)}::text[]) as kept (tenant, name)
+        where kept.tenant = schedule.tenant and kept.name = schedule.name
+      )
+    for update skip locked
+  ),
+  gone as (
     delete from holdfast.schedule
-    using (
-      select schedule.tenant, schedule.name
-      from holdfast.schedule
-      where schedule.kind = any(${p.kinds}::text[]) and schedule.declared is not null and (schedule.edited_at is null or schedule.removed_at is not null)
-        and not exists (
-          select
-          from unnest(${p.kept.map(({ tenant }) => tenant)}::text[], ${p.kept.map(({ name }) => name)}::text[]) as kept (tenant, name)
-          where kept.tenant = schedule.tenant and kept.name = schedule.name
-        )
-      for update skip locked
-    ) as stray
-    where schedule.tenant = stray.tenant and schedule.name = stray.name
-    returning schedule.*
+    using changed
+    where schedule.tenant = changed.tenant and schedule.name = changed.name and changed.cancel_job_ids = '{}'
+  ),
+  marked as (
+    update holdfast.schedule
+    set ${asRemoved}, declared = null
+    from changed
+    where schedule.tenant = changed.tenant and schedule.name = changed.name and changed.cancel_job_ids <> '{}'
   ),
   ${announcing('schedule.removed', 'deploy')}
   select tenant, name

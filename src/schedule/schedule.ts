@@ -3,7 +3,7 @@ import type { JobId } from '../job/id.ts'
 import type { MissedMode, OverlapMode, ScheduleTiming } from '../job/schedule.ts'
 import type { TenantScope } from '../job/scope.ts'
 import type { SlotRow } from './runs.sql.ts'
-import type { ScheduleRow } from './schedule.sql.ts'
+import type { ListedRow, ScheduleRow } from './schedule.sql.ts'
 
 /** A schedule to set. */
 export interface NewSchedule<J extends AnyJob = AnyJob> extends ScheduleTiming {
@@ -17,12 +17,16 @@ export interface NewSchedule<J extends AnyJob = AnyJob> extends ScheduleTiming {
   priority?: number
 }
 
-/** A schedule. */
-export interface Schedule {
+/** A schedule with the input of its jobs. */
+export interface Schedule extends ScheduleSummary {
+  input: unknown
+}
+
+/** A schedule as it is listed: an input may be large, and is read with `get`. */
+export interface ScheduleSummary {
   name: string
   tenant: string
   kind: string
-  input: unknown
   priority: number | null
   cron: string | null
   everyMs: number | null
@@ -90,7 +94,7 @@ export interface SlotOptions extends TenantScope {
   limit?: number
 }
 
-function stateOf({ paused_at, failures, next_at }: ScheduleRow): Schedule['state'] {
+function stateOf({ paused_at, failures, next_at }: ListedRow): Schedule['state'] {
   if (paused_at) return 'paused'
   if (failures > 0) return 'failing'
   return next_at ? 'active' : 'ended'
@@ -98,11 +102,15 @@ function stateOf({ paused_at, failures, next_at }: ScheduleRow): Schedule['state
 
 /** A stored schedule as callers see it. */
 export function scheduleOf(row: ScheduleRow): Schedule {
+  return { ...summaryOf(row), input: row.input }
+}
+
+/** The same without its input. */
+export function summaryOf(row: ListedRow): ScheduleSummary {
   return {
     name: row.name,
     tenant: row.tenant,
     kind: row.kind,
-    input: row.input,
     priority: row.priority,
     cron: row.cron,
     everyMs: row.every_ms,

@@ -38,13 +38,15 @@ import {
   type NewSchedule,
   type Schedule,
   type ScheduleListOptions,
+  type ScheduleSummary,
   type Slot,
   type SlotOptions,
   scheduleOf,
   slotOfRow,
+  summaryOf,
 } from './schedule.ts'
 import { slotsOf } from './slots.ts'
-import { tickDue } from './tick.ts'
+import { tickOne } from './tick.ts'
 
 /** Schedules. Without a tenant, methods about one schedule mean that of the tenant `default`. */
 export interface Schedules {
@@ -52,8 +54,8 @@ export interface Schedules {
   set<J extends AnyJob>(name: string, schedule: NewSchedule<J>, actor?: Actor): Promise<Schedule>
   /** Returns a schedule. Throws schedule_not_found. */
   get(name: string, scope?: TenantScope): Promise<Schedule>
-  /** Lists schedules by tenant and name; of all tenants unless one is given. */
-  list(options?: ScheduleListOptions): Promise<Schedule[]>
+  /** Lists schedules by tenant and name, without their inputs; of all tenants unless one is given. */
+  list(options?: ScheduleListOptions): Promise<ScheduleSummary[]>
   /** Removes a schedule. Its jobs and its history stay. One that is declared in code stays removed until the declaration changes. */
   remove(name: string, act?: TenantScope & Actor): Promise<void>
   /** Pauses a schedule until it is resumed. `by` and `reason` are kept for diagnosis. */
@@ -99,12 +101,7 @@ export function makeSchedules(options: SchedulesOptions): Schedules {
       return scheduleOf(row)
     },
     resume: (name, act = {}) => resume(store, whichOf(name, act), textOf('by', act.by)),
-    async trigger(name, act = {}) {
-      const which = whichOf(name, act)
-      const [row] = await store.contend(triggerSchedule, { ...which, jobId: freshJobId(), by: textOf('by', act.by) })
-      if (!row) throw notFound(which)
-      return { job: row.job_id as JobId }
-    },
+    trigger: (name, act = {}) => trigger(store, whichOf(name, act), textOf('by', act.by)),
     async backfill(name, range, act = {}) {
       const row = await mustFind(store, whichOf(name, act))
       return backfill(store, row, range, textOf('by', act.by))
@@ -152,8 +149,8 @@ async function set(
   const definition: Definition = { ...timing, ...kind, name, tenant, input: String(input) }
   const most = config.schedulesPerTenant
   for (let tries = 1; tries <= mostTries; tries++) {
-    // a slot that is due is decided by the definition that it was due under
-    await tickDue(store, { missedAfterMs: config.scheduleMissedAfterMs, lagMs: 0, only: { tenant, name } })
+    // slots that are due are decided by the definition that they were due under
+    await tickOne(store, config.scheduleMissedAfterMs, { tenant, name })
     const [before] = await store.run(getSchedule, { name, tenant })
     const now = before?.now ?? (await timeOf(store))
     const nextAt = firstSlot(definition, now.getTime())
@@ -162,7 +159,11 @@ async function set(
     if (row) return scheduleOf(row)
     if (!before && tries > 1) throw tooMany(tenant, most)
   }
-  throw new HoldfastError('schedule_conflict', `The schedule ${name} is being changed by others; try again.`)
+  throw conflict(name)
+}
+
+function conflict(name: string): HoldfastError {
+  return new HoldfastError('schedule_conflict', `The schedule ${name} is being changed by others; try again.`)
 }
 
 function tooMany(tenant: string, most: number): HoldfastError {
@@ -184,7 +185,7 @@ async function timeOf(store: Store): Promise<Date> {
   return row?.now ?? new Date()
 }
 
-async function list(store: Store, options: ScheduleListOptions): Promise<Schedule[]> {
+async function list(store: Store, options: ScheduleListOptions): Promise<ScheduleSummary[]> {
   mustBeObject('options of schedules.list', options)
   const { after, limit = 1_000 } = options
   if (after !== undefined) mustBeObject('after', after)
@@ -194,7 +195,7 @@ async function list(store: Store, options: ScheduleListOptions): Promise<Schedul
     after: after ? { tenant: textOf('tenant', after.tenant) ?? '', name: textOf('name', after.name) ?? '' } : null,
     limit: limitOf(limit, 1_000),
   })
-  return rows.map(scheduleOf)
+  return rows.map(summaryOf)
 }
 
 async function resume(store: Store, which: Which, by: string | null): Promise<Schedule> {
@@ -204,7 +205,17 @@ async function resume(store: Store, which: Which, by: string | null): Promise<Sc
     const [resumed] = await store.contend(resumeSchedule, { ...which, by, revision: row.revision, ...afterPause(row) })
     if (resumed) return scheduleOf(resumed)
   }
-  throw new HoldfastError('schedule_conflict', `The schedule ${which.name} is being changed by others; try again.`)
+  throw conflict(which.name)
+}
+
+/** A tick or another trigger may change its last job meanwhile; then the statement might not see that job, and is sent again. */
+async function trigger(store: Store, which: Which, by: string | null): Promise<{ job: JobId }> {
+  for (let tries = 1; tries <= mostTries; tries++) {
+    const { last_job_id: lastJobId } = await mustFind(store, which)
+    const [row] = await store.contend(triggerSchedule, { ...which, lastJobId, jobId: freshJobId(), by })
+    if (row) return { job: row.job_id as JobId }
+  }
+  throw conflict(which.name)
 }
 
 /** The next slot after a pause, and the slots that the pause skipped. */

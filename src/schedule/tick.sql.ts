@@ -55,6 +55,7 @@ export interface DueRow {
   missed_window_ms: number
   missed_cap: number
   next_at: Date
+  last_job_id: string | null
 }
 
 /**
@@ -64,7 +65,7 @@ export interface DueRow {
 export const dueSchedules = statement<DueRow>()(
   'schedule.due',
   (p: { lagMs: number; limit: number; only?: { tenant: string; name: string } | null }) => sql`
-  select now() as now, tenant, name, revision, cron, every_ms, tz, starts_at, ends_at, missed, missed_window_ms, missed_cap, next_at
+  select now() as now, tenant, name, revision, cron, every_ms, tz, starts_at, ends_at, missed, missed_window_ms, missed_cap, next_at, last_job_id
   from holdfast.schedule
   where due_at is not null and paused_at is null and due_at <= now() - ${p.lagMs}::float8 * interval '1 ms'
     and (${p.only?.tenant ?? null}::text is null or (tenant, name) = (${p.only?.tenant ?? null}::text, ${p.only?.name ?? null}::text))
@@ -80,6 +81,8 @@ export interface Step {
   revision: number
   /** The slot that the schedule is at. */
   expectedAt: Date
+  /** The last job that the ticker saw. Whether it is live is asked by the snapshot of the tick, which may not see a later one. */
+  lastJobId: string | null
   /** The slot to run; null if it only skips some. */
   slotAt: Date | null
   /** The slot after it; null if there is none. */
@@ -107,11 +110,11 @@ export const iso = (at: Date | null | undefined) => at?.toISOString() ?? null
 function givenSteps({ steps }: { steps: readonly Step[] }): Sql {
   return sql`unnest(
       ${steps.map(({ tenant }) => tenant)}::text[], ${steps.map(({ name }) => name)}::text[], ${steps.map(({ revision }) => revision)}::bigint[],
-      ${steps.map(({ expectedAt }) => iso(expectedAt))}::timestamptz[], ${steps.map(({ slotAt }) => iso(slotAt))}::timestamptz[],
+      ${steps.map(({ expectedAt }) => iso(expectedAt))}::timestamptz[], ${steps.map(({ lastJobId }) => lastJobId)}::uuid[], ${steps.map(({ slotAt }) => iso(slotAt))}::timestamptz[],
       ${steps.map(({ nextAt }) => iso(nextAt))}::timestamptz[], ${steps.map(({ skipped }) => iso(skipped?.from))}::timestamptz[],
       ${steps.map(({ skipped }) => iso(skipped?.to))}::timestamptz[], ${steps.map(({ skipped }) => skipped?.count ?? 0)}::int[],
       ${steps.map(({ skipped }) => skipped?.reason ?? null)}::text[]
-    ) as given (tenant, name, revision, expected_at, slot_at, then_at, skipped_from, skipped_to, skipped, why_skipped)`
+    ) as given (tenant, name, revision, expected_at, seen_job_id, slot_at, then_at, skipped_from, skipped_to, skipped, why_skipped)`
 }
 
 /**
@@ -126,6 +129,7 @@ const held = (p: { steps: readonly Step[] }) => sql`
       from holdfast.schedule
       where schedule.tenant = given.tenant and schedule.name = given.name and schedule.revision = given.revision
         and date_trunc('milliseconds', schedule.next_at) = given.expected_at and schedule.paused_at is null
+        and schedule.last_job_id is not distinct from given.seen_job_id
       for no key update skip locked
     ) as schedule`
 
@@ -153,7 +157,9 @@ const decided = raw(`
 
 const moved = raw(`
     update holdfast.schedule
-    set next_at = decided.then_at, due_at = decided.then_at, failures = 0, problem = null,
+    set next_at = decided.then_at, failures = 0, problem = null,
+      -- one that has more missed slots goes to the end of the line, or it would hold up those that come due now
+      due_at = case when decided.then_at is not null then greatest(decided.then_at, now()) end,
       last_slot_at = coalesce(decided.slot_at, schedule.last_slot_at),
       last_job_id = case when decided.is_new then decided.job_id else schedule.last_job_id end,
       buffered_at = case when decided.what = 'buffered' then decided.slot_at else schedule.buffered_at end,
@@ -181,18 +187,30 @@ const noted = sql`
     where skipped > 0
     ${writeSlots}`
 
-/** Cuts long histories, now and then. */
+/** Cuts long histories, now and then. Rows that another transaction has locked stay. */
 const cut = raw(`
-    delete from holdfast.schedule_slot as old
-    using moved
-    where moved.decided % ${cutEvery} = 0 and old.tenant = moved.tenant and old.name = moved.name and old.slot_at <= (
-      select slot.slot_at
-      from holdfast.schedule_slot as slot
-      where slot.tenant = moved.tenant and slot.name = moved.name
-      order by slot.slot_at desc
-      offset ${keptSlots}
-      limit 1
-    )`)
+    delete from holdfast.schedule_slot
+    where schedule_slot.ctid = any(array(
+      select old.place
+      from moved
+      cross join lateral (
+        select slot.slot_at
+        from holdfast.schedule_slot as slot
+        where slot.tenant = moved.tenant and slot.name = moved.name
+        order by slot.slot_at desc
+        offset ${keptSlots}
+        limit 1
+      ) as edge
+      cross join lateral (
+        select slot.ctid as place
+        from holdfast.schedule_slot as slot
+        where slot.tenant = moved.tenant and slot.name = moved.name and slot.slot_at <= edge.slot_at
+        order by slot.slot_at
+        limit ${keptSlots}
+        for update skip locked
+      ) as old
+      where moved.decided % ${cutEvery} = 0
+    ))`)
 
 /** Decides slots, many at a time. A schedule that is missing from the answer was decided, changed or locked by another. */
 export const tickSchedules = statement<TickedRow>()(
@@ -214,37 +232,4 @@ export const tickSchedules = statement<TickedRow>()(
   select tenant, name, outcome as what, case when is_new then job_id end as job_id,
     (extract(epoch from clock_timestamp() - slot_at) * 1000)::float8 as late_ms, skipped as missed, case when is_new then ${wakeIdle} end as woken
   from decided`,
-)
-
-/** Submits the slots that waited for the job of an earlier one, once that has ended. */
-export const releaseBuffered = statement<TickedRow>()(
-  'schedule.release',
-  (p: { limit: number }) => sql`
-  with held as materialized (
-    select schedule.*
-    from holdfast.schedule
-    where schedule.buffered_at is not null and schedule.paused_at is null and not ${isLastLive('schedule')}
-    order by schedule.tenant, schedule.name
-    limit ${p.limit}::int
-    for no key update skip locked
-  ),
-  freed as materialized (
-    select held.*, ${slotId('held', 'held.buffered_at')} as job_id, now() as run_at
-    from held
-  ),
-  ${submitting('freed')},
-  moved as (
-    update holdfast.schedule
-    set buffered_at = null, last_job_id = freed.job_id
-    from freed
-    where schedule.tenant = freed.tenant and schedule.name = freed.name
-  ),
-  noted as (
-    insert into holdfast.schedule_slot (tenant, name, slot_at, what, reason, job_id)
-    select tenant, name, buffered_at, 'submitted', 'waited for the job of an earlier slot', job_id
-    from freed
-    ${writeSlots}
-  )
-  select tenant, name, 'submitted' as what, job_id, null::float8 as late_ms, 0 as missed, ${wakeIdle} as woken
-  from freed`,
 )

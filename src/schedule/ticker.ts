@@ -6,9 +6,9 @@
  */
 import { randomInt } from 'node:crypto'
 import { type Store, tellingRunner } from '../postgres/store.ts'
-import { type Loop, loop, type Service } from '../service/service.ts'
-import { lookAtSchedules, releaseBuffered } from './tick.sql.ts'
-import { type Round, tickDue } from './tick.ts'
+import { type Loop, loop, type Service, within } from '../service/service.ts'
+import { lookAtSchedules } from './tick.sql.ts'
+import { type Round, releaseDue, tickDue } from './tick.ts'
 import { forgetReplaced, replacedJobs } from './unfinished.sql.ts'
 
 /** How much later than the leader the others tick. */
@@ -16,7 +16,12 @@ export const followerLagMs = { least: 150, most: 400 }
 const longestSleepMs = 1_000
 /** While a due row is locked by another transaction. */
 const lockedSleepMs = 100
-const batchSize = 200
+/** How long to do nothing unless woken: a look finds what there is to do. */
+const idleMs = 60_000
+/** How many replaced jobs are cancelled at a time. One whose row is locked takes long, and must not hold up the others. */
+const mostCancels = 200
+/** How long a process that starts waits until its schedules are declared. A locked row must not keep it from starting. */
+const declareMs = 5_000
 
 /** What happens in a ticker, for logs and metrics. */
 export interface TickerObserver {
@@ -32,7 +37,7 @@ export interface TickerOptions {
   /** Cancels a job that a later slot replaced. Resolves if the job has ended, or is gone. */
   cancel: (replaced: { jobId: string; tenant: string; schedule: string }) => Promise<void>
   /** Writes the schedules that the kinds of this process declare. Tried again until it succeeds. */
-  declare?: () => Promise<void>
+  declare?: (signal: AbortSignal) => Promise<void>
   observer: TickerObserver
 }
 
@@ -41,29 +46,46 @@ export class Ticker implements Service {
   readonly #options: TickerOptions
   readonly #store: Store
   readonly #ticks: Loop
-  /** Declarations and cancels; on their own, because they may wait for locked rows. */
-  readonly #chores: Loop
+  /** Buffered slots, declarations and cancels. Each has a loop of its own, because it may wait for locked rows, and no slot must wait for it. */
+  readonly #releases: Loop
+  readonly #declares: Loop
+  readonly #cancels: Loop
+  /** The cancels that are under way, by job. */
+  readonly #cancelling = new Map<string, Promise<void>>()
   #isDeclared: boolean
+  /** Resolves once it has tried to declare its schedules. */
+  readonly #tried: Promise<void>
+  #noteTried = () => {}
   readonly #lagMs = randomInt(followerLagMs.least, followerLagMs.most + 1)
 
   constructor(options: TickerOptions) {
     this.#options = options
     this.#isDeclared = options.declare === undefined
+    this.#tried = new Promise((resolve) => {
+      this.#noteTried = resolve
+    })
     const onError = (error: unknown) => options.observer.onError(error)
     this.#ticks = loop({ turn: (signal) => this.#tick(signal), onError, errorPauseMs: lockedSleepMs })
-    this.#chores = loop({ turn: (signal) => this.#doChores(signal), onError, errorPauseMs: longestSleepMs })
+    const errorPauseMs = longestSleepMs
+    this.#releases = loop({ turn: () => this.#release(), onError, errorPauseMs })
+    this.#declares = loop({ turn: (signal) => this.#declare(signal), onError, errorPauseMs })
+    this.#cancels = loop({ turn: () => this.#cancelReplaced(), onError, errorPauseMs })
     this.#store = tellingRunner(options.store, () => this.#ticks.beat())
   }
 
-  /** Resolves once its schedules are declared, or that has failed once. */
+  /** Resolves once its schedules are declared, or that has failed or taken too long; then it is tried again. */
   async start(): Promise<void> {
-    await this.#declare().catch((error) => this.#options.observer.onError(error))
-    await this.#ticks.start()
-    await this.#chores.start()
+    for (const one of this.#loops()) await one.start()
+    await within(declareMs, this.#tried)
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#ticks.stop(), this.#chores.stop()])
+    await Promise.all(this.#loops().map((one) => one.stop()))
+    await Promise.all(this.#cancelling.values())
+  }
+
+  #loops(): Loop[] {
+    return [this.#ticks, this.#releases, this.#declares, this.#cancels]
   }
 
   /** How long its loop has shown no sign of life. */
@@ -73,8 +95,8 @@ export class Ticker implements Service {
 
   async #tick(signal: AbortSignal): Promise<number> {
     const [look] = await this.#store.run(lookAtSchedules, {})
-    if (look?.has_cancels) this.#chores.wake()
-    if (look?.has_buffered) await this.#release()
+    if (look?.has_cancels) this.#cancels.wake()
+    if (look?.has_buffered) this.#releases.wake()
     if (look?.next_ms == null) return longestSleepMs
     const lagMs = this.#options.isLeader() ? 0 : this.#lagMs
     if (look.next_ms + lagMs > 0) return Math.min(longestSleepMs, Math.ceil(look.next_ms + lagMs))
@@ -92,31 +114,33 @@ export class Ticker implements Service {
     return 0
   }
 
-  async #release(): Promise<void> {
-    const ticked = await this.#store.run(releaseBuffered, { limit: batchSize })
-    if (ticked.length > 0) this.#options.observer.ticked({ ticked, failed: [], due: ticked.length, isFull: false })
+  async #release(): Promise<number> {
+    const round = await releaseDue(this.#options.store)
+    if (round.due > 0) this.#options.observer.ticked(round)
+    return round.isFull ? 0 : idleMs
   }
 
-  async #declare(): Promise<void> {
-    if (this.#isDeclared) return
-    await this.#options.declare?.()
-    this.#isDeclared = true
-  }
-
-  async #doChores(signal: AbortSignal): Promise<number> {
-    await this.#declare()
-    await this.#cancelReplaced(signal)
-    return longestSleepMs
+  async #declare(signal: AbortSignal): Promise<number> {
+    try {
+      if (!this.#isDeclared) await this.#options.declare?.(signal)
+      this.#isDeclared = true
+      return idleMs
+    } finally {
+      this.#noteTried()
+    }
   }
 
   /** Cancels what later slots replaced. It stays on the row until it is done, so a process that dies here leaves it to another. */
-  async #cancelReplaced(signal: AbortSignal): Promise<void> {
+  async #cancelReplaced(): Promise<number> {
     const { store, cancel, observer } = this.#options
-    for (const { tenant, name, job_id: jobId } of await store.run(replacedJobs, { limit: batchSize })) {
-      if (signal.aborted) break
-      await cancel({ jobId, tenant, schedule: name })
-        .then(() => store.run(forgetReplaced, { tenant, name, jobId }))
+    for (const { tenant, name, job_id: jobId } of await store.run(replacedJobs, { limit: mostCancels })) {
+      if (this.#cancelling.has(jobId) || this.#cancelling.size >= mostCancels) continue
+      const cancelled = cancel({ jobId, tenant, schedule: name })
+        .then(() => store.contend(forgetReplaced, { tenant, name, jobId }))
         .catch((error) => observer.onError(error))
+        .finally(() => this.#cancelling.delete(jobId))
+      this.#cancelling.set(jobId, cancelled as Promise<void>)
     }
+    return idleMs
   }
 }

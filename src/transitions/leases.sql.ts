@@ -215,6 +215,13 @@ export function isLive(id: string): Sql {
   )
 }
 
+/** Whether a queued job, a row of `ready`, waits for a signal at its stage. Then only the signal or its timeout decides when it is due. */
+export function isAwaiting(ready: string): Sql {
+  return raw(
+    `exists (select from holdfast.signal_wait as waits where waits.job_id = ${ready}.job_id and waits.stage = ${ready}.stage and waits.closed_at is null)`,
+  )
+}
+
 /** When the attempts of a lease count as hung. Time without a leader since the lease was created is added: how much of it has passed for the worker is unknown. */
 export function deadlineOf(lease: string): Sql {
   return raw(

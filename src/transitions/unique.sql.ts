@@ -11,7 +11,7 @@
  */
 import { raw, sql, statement, target } from '../postgres/sql.ts'
 import { ending } from './end.sql.ts'
-import { isLive } from './leases.sql.ts'
+import { isAwaiting, isLive } from './leases.sql.ts'
 
 const neverAt = raw(`timestamptz '9999-01-01 00:00:00+00'`)
 
@@ -45,7 +45,7 @@ export const uniqueDefinition = statement<never>()(
       holder := case when held.job_id = any(alive) or cardinality(alive) = 0 then held.job_id else alive[1] end;
       answer := 'kept';
       if on_taken = 'reschedule' then
-        update holdfast.ready set run_at = due_at where ready.job_id = holder and ready.run_at < ${neverAt};
+        update holdfast.ready set run_at = due_at where ready.job_id = holder and ready.run_at < ${neverAt} and not ${isAwaiting('ready')};
         if found then
           answer := 'rescheduled';
           insert into holdfast.event_log (type, state, job_id, kind, tenant, attempt, stage, data)

@@ -36,7 +36,7 @@ const scheduled = (id: Sql) => sql`(
         'nextAt', schedule.next_at, 'bufferedAt', schedule.buffered_at, 'pausedAt', schedule.paused_at, 'missed', schedule.missed,
         'problem', schedule.problem, 'isLast', schedule.last_job_id = slot.job_id, 'isReplaced', slot.job_id = any(schedule.cancel_job_ids))
       from holdfast.schedule_slot as slot
-      left join holdfast.schedule on schedule.tenant = slot.tenant and schedule.name = slot.name and schedule.removed_at is null
+      left join holdfast.schedule on schedule.tenant = slot.tenant and schedule.name = slot.name
       where slot.job_id = ${id}
       limit 1
     )`

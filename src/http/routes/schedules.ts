@@ -4,7 +4,7 @@ import { byCaller, type Caller } from '../caller.ts'
 import { positionIn } from '../cursor.ts'
 import { json, nothing, operation } from '../operation.ts'
 import { cursor, id, inputTime, limit, name, next, tenant, text, time, whole } from '../schemas/primitives.ts'
-import { newSchedule, schedule, slot } from '../schemas/schedule.ts'
+import { newSchedule, schedule, scheduleSummary, slot } from '../schemas/schedule.ts'
 import { scopeFor, tenantFor } from '../tenant-check.ts'
 import { z } from '../zod.ts'
 import { linkTo } from './jobs.ts'
@@ -30,7 +30,7 @@ const readOperations = [
     path: '/v1/schedules',
     tag,
     summary: 'List schedules',
-    about: 'By tenant and name. A tenant key sees only its own schedules.',
+    about: 'By tenant and name, without inputs. A tenant key sees only its own schedules.',
     scope: 'read',
     isScan: true,
     query: z.strictObject({
@@ -39,7 +39,7 @@ const readOperations = [
       limit: limit.optional(),
       cursor: cursor.optional(),
     }),
-    answers: { 200: { about: 'A page of schedules.', schema: z.object({ schedules: z.array(schedule), next }) } },
+    answers: { 200: { about: 'A page of schedules.', schema: z.object({ schedules: z.array(scheduleSummary), next }) } },
     async handle({ hf, gateway, caller, query, request }) {
       const after = await positionIn(gateway.cursorTokens, 'schedules', query.cursor)
       const most = query.limit ?? 100

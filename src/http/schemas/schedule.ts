@@ -2,13 +2,12 @@ import { missedModes, overlapModes } from '../../job/schedule.ts'
 import { z } from '../zod.ts'
 import { anything, id, inputTime, name, tenant, time } from './primitives.ts'
 
-/** A schedule. */
-export const schedule = z
+/** A schedule as it is listed. */
+export const scheduleSummary = z
   .object({
     name: z.string(),
     tenant: z.string(),
     kind: z.string(),
-    input: anything,
     priority: z.number().int().nullable(),
     cron: z.string().nullable(),
     everyMs: z.number().int().nullable(),
@@ -35,7 +34,10 @@ export const schedule = z
     updatedAt: time,
     updatedBy: z.string().nullable(),
   })
-  .openapi('Schedule')
+  .openapi('ScheduleSummary')
+
+/** A schedule with the input of its jobs. */
+export const schedule = scheduleSummary.extend({ input: anything }).openapi('Schedule')
 
 /** What became of a slot. */
 export const slot = z
