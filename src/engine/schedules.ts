@@ -54,22 +54,28 @@ function isOver(error: unknown): boolean {
   return error instanceof HoldfastError && overCodes.includes(error.code)
 }
 
+/** How many schedules of one round are logged; after an outage, thousands may be late. */
+const mostTold = 5
+
 function tellRound({ log, metrics }: EngineParts, { ticked, failed }: Round): void {
-  for (const { tenant, name, what, missed, late_ms } of ticked) {
+  if (failed.length > 0) metrics.add('holdfast_schedule_slots_total', { what: 'failed' }, failed.length)
+  for (const { what, missed, late_ms } of ticked) {
     if (what) metrics.add('holdfast_schedule_slots_total', { what })
     if (what === 'submitted' && late_ms !== null)
       metrics.observe('holdfast_schedule_lateness_seconds', {}, Math.max(0, late_ms) / 1000)
-    if (missed === 0) continue
-    metrics.add('holdfast_schedule_slots_total', { what: 'missed' }, missed)
+    if (missed > 0) metrics.add('holdfast_schedule_slots_total', { what: 'missed' }, missed)
+  }
+  const late = ticked.filter(({ missed }) => missed > 0)
+  for (const { tenant, name, missed } of late.slice(0, mostTold))
     log.warn(
       { schedule: name, tenant, missed },
       'a schedule missed slots: nothing was running, or the process was cut off',
     )
-  }
-  for (const { tenant, name, problem } of failed) {
-    metrics.add('holdfast_schedule_slots_total', { what: 'failed' })
+  if (late.length > mostTold) log.warn({ leftOut: late.length - mostTold }, 'more schedules missed slots')
+  for (const { tenant, name, problem } of failed.slice(0, mostTold))
     log.error({ schedule: name, tenant, reason: problem }, 'could not decide a slot of a schedule; trying again')
-  }
+  if (failed.length > mostTold)
+    log.error({ leftOut: failed.length - mostTold }, 'could not decide slots of more schedules')
 }
 
 /** How many schedules are due, and for how long. */

@@ -16,6 +16,8 @@ export const followerLagMs = { least: 150, most: 400 }
 const longestSleepMs = 1_000
 /** While a due row is locked by another transaction. */
 const lockedSleepMs = 100
+/** How many batches are decided before the next look, which also finds what else there is to do. */
+const mostRounds = 20
 /** How long to do nothing unless woken: a look finds what there is to do. */
 const idleMs = 60_000
 /** How many replaced jobs are cancelled at a time. One whose row is locked takes long, and must not hold up the others. */
@@ -105,7 +107,7 @@ export class Ticker implements Service {
 
   async #tickAll(lagMs: number, signal: AbortSignal): Promise<number> {
     const { missedAfterMs, observer } = this.#options
-    for (let rounds = 0; !signal.aborted; rounds++) {
+    for (let rounds = 0; rounds < mostRounds && !signal.aborted; rounds++) {
       const round = await tickDue(this.#store, { missedAfterMs, lagMs })
       observer.ticked(round)
       // what is due but was not found is locked by another transaction
