@@ -237,6 +237,21 @@ test('many unique jobs at once: all or none, the same key twice, and in a transa
   client.release()
 })
 
+test('submits with other keys do not wait for many with the same key', async ({ open, query }) => {
+  const hf = await open({ jobs: [index] })
+  const answered: string[] = []
+  const same = Array.from({ length: 300 }, (_, input) =>
+    submit(hf, input, { ...unique('busy'), onConflict: 'replace' }).then(({ outcome }) => void answered.push(outcome)),
+  )
+  await submit(hf, 1, unique('other')).then(() => void answered.push('other'))
+  await Promise.all(same)
+  expect(answered.indexOf('other')).toBeLessThan(10)
+  const [last] = await query<{ input: unknown }>(
+    `select job.input from holdfast.unique_job join holdfast.job on job.id = unique_job.job_id where key = 'busy'`,
+  )
+  expect(last).toEqual({ input: 299 })
+})
+
 test('a submit whose key is locked by a stranger waits alone', async ({ open, pool }) => {
   const hf = await open({ jobs: [index] })
   await submit(hf, 1)

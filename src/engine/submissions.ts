@@ -44,7 +44,7 @@ export class Submissions {
       const [submitted] = tx
         ? await submitInSlices(await runnerInside(tx), [prepared], 1)
         : [await this.#submitter.submit(prepared)]
-      this.#count(job, how, submitted as Submitted)
+      this.#count(how, submitted as Submitted)
       return this.#handleOf<J>(submitted as Submitted)
     })
   }
@@ -57,7 +57,7 @@ export class Submissions {
       const submitted = tx
         ? await submitInSlices(await runnerInside(tx), await all(), this.#parts.config.batchSize)
         : await this.#submitter.submitMany({ count: jobs.length, all, some: this.#preparingSome(jobs, trace) })
-      for (const [index, one] of jobs.entries()) this.#count(one.job, one, submitted[index] as Submitted)
+      for (const [index, one] of jobs.entries()) this.#count(one, submitted[index] as Submitted)
       return submitted.map((one) => this.#handleOf<AnyJob>(one))
     })
   }
@@ -76,8 +76,8 @@ export class Submissions {
     return makeHandle<J>(submitted, this.#results)
   }
 
-  #count({ kind }: AnyJob, { unique }: SubmitOptions, { outcome }: Submitted): void {
-    if (unique) this.#parts.metrics.add('holdfast_unique_submits_total', { kind, outcome })
+  #count({ unique }: SubmitOptions, { outcome }: Submitted): void {
+    if (unique) this.#parts.metrics.add('holdfast_unique_submits_total', { outcome })
   }
 
   #prepare(job: AnyJob, input: unknown, how: SubmitOptions, trace: Trace): PreparedJob | Promise<PreparedJob> {

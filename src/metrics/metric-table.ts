@@ -16,7 +16,7 @@ export const metricTable = {
   },
   holdfast_unique_submits_total: {
     type: 'counter',
-    labels: ['kind', 'outcome'],
+    labels: ['outcome'],
     help: 'Submits of unique jobs by this process: submitted, kept, replaced or rescheduled.',
   },
   holdfast_refused_writes_total: {

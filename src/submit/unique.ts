@@ -1,11 +1,13 @@
 /**
  * Submits of unique jobs. One statement carries many, but each key only once: a job that is inserted by a statement is not visible to what the
- * same statement asks about its key. So submits with the same key follow one another, in the order in which they came.
+ * same statement asks about its key. So submits with the same key follow one another, in the order in which they came. They do so before they
+ * join a statement: however many there are, submits with other keys don't wait for them.
  */
 import { HoldfastError } from '../errors/errors.ts'
 import type { JobId } from '../job/id.ts'
 import type { Runner, Store } from '../postgres/store.ts'
 import { type Group, group, type Late } from '../service/group.ts'
+import { within } from '../service/service.ts'
 import { Apart } from '../transitions/contended-writes.ts'
 import type { PreparedJob } from './prepare.ts'
 import { submitUnique } from './submit.sql.ts'
@@ -17,14 +19,17 @@ const nameOf = ({ tenant, kind, unique }: PreparedJob) => `${tenant}\n${kind}\n$
 
 /** Splits jobs into rounds, in each of which no key occurs twice; the keys of a round are in order. */
 export function roundsOf(jobs: readonly PreparedJob[]): PreparedJob[][] {
-  const rounds: Map<string, PreparedJob>[] = []
+  const rounds: { name: string; job: PreparedJob }[][] = []
+  const earlier = new Map<string, number>()
   for (const job of jobs) {
     const name = nameOf(job)
-    const free = rounds.find((round) => !round.has(name))
-    if (free) free.set(name, job)
-    else rounds.push(new Map([[name, job]]))
+    const count = earlier.get(name) ?? 0
+    earlier.set(name, count + 1)
+    const round = rounds[count] ?? []
+    rounds[count] = round
+    round.push({ name, job })
   }
-  return rounds.map((round) => [...round].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, job]) => job))
+  return rounds.map((round) => round.sort((a, b) => (a.name < b.name ? -1 : 1)).map(({ job }) => job))
 }
 
 /** Submits jobs with different keys in one statement. */
@@ -54,13 +59,42 @@ export function makeUniqueSubmitter(store: Store, batchSize: number) {
       return jobs.map((job) => answers.get(job) as Answer)
     },
   })
+  const line = new Line()
   return {
     async submit(job: PreparedJob): Promise<Submitted> {
-      const answer = await all.add(job)
+      const answer = await line.run(nameOf(job), () => all.add(job))
       if (answer instanceof HoldfastError) throw answer
       return answer
     },
-    idle: () => all.idle(),
+    async idle(): Promise<void> {
+      await line.idle()
+      await all.idle()
+    },
+  }
+}
+
+/** How long a submit waits for the one before it. If that one waits for a locked row, all that follow wait with it. */
+const behindMs = 10_000
+
+/** Lets those of the same name follow one another. */
+class Line {
+  /** The last of each name. */
+  readonly #last = new Map<string, Promise<unknown>>()
+
+  async run<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(name)
+    const own = before ? within(behindMs, before).then(work) : work()
+    const ended = own.catch(() => {})
+    this.#last.set(name, ended)
+    try {
+      return await own
+    } finally {
+      if (this.#last.get(name) === ended) this.#last.delete(name)
+    }
+  }
+
+  async idle(): Promise<void> {
+    while (this.#last.size > 0) await Promise.all(this.#last.values())
   }
 }
 
