@@ -90,9 +90,23 @@ test('a process that lost its operation changes nothing more, because its term i
   const reaping = await slow.reap()
   await beyond(hf, id, 0)
   // as if another process had taken it over
-  await query(`update holdfast.bulk set term = term + 1, holder = 'another', lease_until = now() + interval '1 h'`)
+  await query(`update holdfast.bulk set term = term + 1, holder = 'another', lease_until = now() + interval '1 min'`)
   const { done } = await hf.bulk.get(id)
   await reaping.stop()
   expect((await hf.bulk.get(id)).done).toBe(done)
   expect(await query(`select from holdfast.outcome`)).toHaveLength(done)
+})
+
+test('a bulk operation goes on although the clock of the database was set back while a process held it', async ({
+  open,
+  hf,
+  query,
+}) => {
+  await query(queued(10))
+  const { id } = await hf.bulk.start({ operation: 'cancel', filter: { kind: 'sample' } })
+  await query(
+    `update holdfast.bulk set holder = 'dead', lease_until = now() + interval '3 h', next_at = now() + interval '3 h'`,
+  )
+  await (await open()).reap()
+  expect(await finished(hf, id)).toMatchObject({ done: 10, skipped: 0 })
 })

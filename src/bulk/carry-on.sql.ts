@@ -15,7 +15,10 @@ export interface HeldBulk
   term: number
 }
 
-/** Takes the bulk operation that has waited longest, if no live process carries it on. */
+/**
+ * Takes the bulk operation that has waited longest, if no live process carries it on. One that is held for much longer than a process holds
+ * it was held before the clock was set back. Whoever has it then loses its term.
+ */
 export const claimBulk = statement<HeldBulk>()(
   'bulk.claim',
   (p: { holder: string; leaseMs: number }) => sql`
@@ -24,7 +27,8 @@ export const claimBulk = statement<HeldBulk>()(
   where bulk.id = any(array(
     select due.id
     from holdfast.bulk as due
-    where due.state = 'running' and due.next_at <= now() and due.lease_until <= now()
+    where due.state = 'running' and (due.next_at <= now() or due.next_at > now() + interval '1 minute')
+      and (due.lease_until <= now() or due.lease_until > now() + 10 * ${p.leaseMs}::float8 * interval '1 ms')
     order by due.next_at
     limit 1
     for update skip locked
