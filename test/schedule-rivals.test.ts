@@ -2,6 +2,7 @@ import { defineJob } from 'holdfast'
 import { planStep } from '#holdfast/schedule/plan'
 import { releaseDue, tickDue } from '#holdfast/schedule/tick'
 import { dueSchedules, tickSchedules } from '#holdfast/schedule/tick.sql'
+import { Ticker } from '#holdfast/schedule/ticker'
 import { expect, type Fixtures, test, until } from './fixtures.ts'
 import { strangerHolds } from './hold.ts'
 
@@ -46,18 +47,29 @@ test('a tick decides nothing if the last job is another one than its ticker saw'
   expect((await tickDue(store, ticking)).ticked).toMatchObject([{ what: 'buffered' }])
 })
 
-test('a schedule with many missed slots goes to the end of the line after each', async ({ open, query, store }) => {
+test('slots that come due are decided between thousands that were missed', async ({ open, query, store }) => {
   const hf = await open({ jobs: [report] })
   const timing = { kind: report, every: '1m', overlap: 'allow' } as const
-  await hf.schedules.set('behind', { ...timing, missed: 'all' })
-  await hf.schedules.set('fresh', timing)
-  await makeDue(query, 'behind', 30)
+  for (const name of ['behind', 'fresh']) await hf.schedules.set(name, { ...timing, missed: 'all' })
+  await query(`
+    insert into holdfast.schedule (tenant, name, kind, queue, crash_budget, kind_priority, input, every_ms, missed, missed_window_ms, missed_cap, overlap, next_at, due_at)
+    select 'crowd', 'n' || number, kind, queue, crash_budget, kind_priority, input, every_ms, missed, missed_window_ms, missed_cap, overlap, next_at, due_at
+    from holdfast.schedule cross join generate_series(1, 500) as number where name = 'behind'`)
+  await makeDue(query, '%', 50)
   await makeDue(query, 'fresh')
-  const [first] = await store.run(dueSchedules, { lagMs: 0, limit: 1, only: null })
-  expect(first).toMatchObject({ name: 'behind' })
-  await tickDue(store, { ...ticking, only: { tenant: 'default', name: 'behind' } })
-  const [second] = await store.run(dueSchedules, { lagMs: 0, limit: 1, only: null })
-  expect(second).toMatchObject({ name: 'fresh' })
+  const ticked: string[] = []
+  const ticker = new Ticker({
+    store,
+    missedAfterMs: 60_000,
+    isLeader: () => true,
+    cancel: async () => {},
+    observer: { ticked: (round) => ticked.push(...round.ticked.map(({ name }) => name)), onError() {} },
+  })
+  await ticker.start()
+  await until(() => ticked.includes('fresh'), 'the fresh one is decided')
+  await ticker.stop()
+  expect(ticked.indexOf('fresh')).toBeLessThan(1_000)
+  expect(ticked.length).toBeGreaterThan(100)
 })
 
 test('an edit decides all slots that are due as they were set before', async ({ open, query }) => {

@@ -8,8 +8,7 @@ export const scheduleChecks = {
     (p) => sql`
     select schedule.tenant || '/' || schedule.name, format('its slot of %s is due and not decided%s', schedule.next_at, coalesce(': ' || left(schedule.problem, 500), ''))
     from holdfast.schedule
-    -- one that runs all its missed slots has an old one, but is looked at again and again
-    where schedule.next_at < ${past(p)} and (schedule.due_at < ${past(p)} or schedule.failures > 0) and schedule.paused_at is null and schedule.removed_at is null
+    where schedule.next_at < ${past(p)} and schedule.paused_at is null and schedule.removed_at is null
       and exists (select from holdfast.leader where lease_until > now() and acquired_at < ${past(p)})
     union all
     select schedule.tenant || '/' || schedule.name, format('will never be looked at, although its next slot is %s', schedule.next_at)

@@ -4,7 +4,7 @@ import type { Store } from '../postgres/store.ts'
 import { timingOf } from './plan.ts'
 import { backfillSchedule } from './runs.sql.ts'
 import type { ScheduleRow } from './schedule.sql.ts'
-import { slotsOf } from './slots.ts'
+import { slotsOf, walk } from './slots.ts'
 
 /** Which past slots to submit. */
 export interface BackfillRange {
@@ -43,7 +43,7 @@ export async function backfill(
   )
   if (fromMs >= toMs)
     throw new HoldfastError('option_invalid', 'The range of a backfill must begin before it ends, and in the past.')
-  const slots = slotsIn(row, { fromMs, toMs, cap })
+  const slots = await slotsIn(row, { fromMs, toMs, cap })
   if (slots.length === 0)
     throw new HoldfastError(
       'option_invalid',
@@ -53,16 +53,14 @@ export async function backfill(
   return { submitted: submitted.length, existing: slots.length - submitted.length }
 }
 
-function slotsIn(row: ScheduleRow, { fromMs, toMs, cap }: { fromMs: number; toMs: number; cap: number }): Date[] {
-  const { next } = slotsOf(timingOf(row))
-  const slots: Date[] = []
-  for (let at = next(fromMs - 1); at !== null && at < toMs; at = next(at)) {
-    if (slots.length === cap)
-      throw new HoldfastError(
-        'option_invalid',
-        `The range has more than ${cap} slots; choose a shorter one, or raise cap (at most ${mostSlots}).`,
-      )
-    slots.push(new Date(at))
-  }
-  return slots
+async function slotsIn(
+  row: ScheduleRow,
+  { fromMs, toMs, cap }: { fromMs: number; toMs: number; cap: number },
+): Promise<Date[]> {
+  const found = await walk(slotsOf(timingOf(row)), { fromMs, toMs: toMs - 1, most: cap + 1 })
+  if (found.length <= cap) return found
+  throw new HoldfastError(
+    'option_invalid',
+    `The range has more than ${cap} slots; choose a shorter one, or raise cap (at most ${mostSlots}).`,
+  )
 }

@@ -4,16 +4,23 @@ import type { DueRow, Step } from './tick.sql.ts'
 /** How many skipped slots are counted. */
 export const mostCounted = 1_000
 
+/**
+ * Up to which slot the missed slots of a schedule run, by its name and revision. They are chosen once, and not again at each of them: that
+ * would take time squared.
+ */
+export type Chosen = Map<string, number>
+const mostChosen = 5_000
+
 /** What to do with the next slot of a schedule that is due. Throws if its slots can't be computed. */
-export function planStep(row: DueRow, missedAfterMs: number): Step {
+export function planStep(row: DueRow, missedAfterMs: number, chosen: Chosen = new Map()): Step {
   const slots = slotsOf(timingOf(row))
   const [firstMs, nowMs] = [row.next_at.getTime(), row.now.getTime()]
   // up to here, slots were missed
   const missedMs = nowMs - missedAfterMs
   if (firstMs > missedMs) return runSlot(row, slots, firstMs)
   if (row.missed === 'skip') return skipTo(row, slots, slots.next(missedMs))
-  if (row.missed === 'latest') return runSlot(row, slots, slots.between(firstMs, nowMs, mostCounted).lastMs ?? firstMs)
-  const startMs = firstOfAll(row, slots, nowMs)
+  if (row.missed === 'latest') return runSlot(row, slots, slots.latest(firstMs, nowMs, 1)[0] ?? firstMs)
+  const startMs = firstOfAll(row, slots, chosen)
   return startMs === firstMs ? runSlot(row, slots, firstMs) : skipTo(row, slots, startMs)
 }
 
@@ -23,9 +30,14 @@ export function timingOf(row: Pick<DueRow, 'cron' | 'every_ms' | 'tz' | 'starts_
 }
 
 /** The first slot to run of all that were missed: within the window, and not more than the cap. */
-function firstOfAll({ next_at, missed_window_ms, missed_cap }: DueRow, slots: Slots, nowMs: number): number | null {
-  const fromMs = Math.max(next_at.getTime(), nowMs - missed_window_ms)
-  return slots.latest(fromMs, nowMs, missed_cap)[0] ?? slots.next(nowMs)
+function firstOfAll(row: DueRow, slots: Slots, chosen: Chosen): number | null {
+  const [firstMs, nowMs] = [row.next_at.getTime(), row.now.getTime()]
+  const key = `${row.tenant}/${row.name}/${row.revision}`
+  if (firstMs <= (chosen.get(key) ?? Number.NEGATIVE_INFINITY)) return firstMs
+  const found = slots.latest(Math.max(firstMs, nowMs - row.missed_window_ms), nowMs, row.missed_cap)
+  if (chosen.size >= mostChosen) chosen.clear()
+  chosen.set(key, found.at(-1) ?? Number.NEGATIVE_INFINITY)
+  return found[0] ?? slots.next(nowMs)
 }
 
 function runSlot(row: DueRow, slots: Slots, slotMs: number): Step {

@@ -45,7 +45,7 @@ import {
   slotOfRow,
   summaryOf,
 } from './schedule.ts'
-import { slotsOf } from './slots.ts'
+import { slotsOf, walk } from './slots.ts'
 import { tickOne } from './tick.ts'
 
 /** Schedules. Without a tenant, methods about one schedule mean that of the tenant `default`. */
@@ -241,10 +241,7 @@ async function preview(
   if (!row) refuseUnknown('schedules.preview', schedule, ofTiming)
   const timing = row ? timingOf(row) : checkTiming(schedule as GivenTiming)
   const now = row?.now ?? (await timeOf(store))
-  const { next } = slotsOf(timing)
-  const found: Date[] = []
-  for (let at = next(now.getTime()); at !== null && found.length < most; at = next(at)) found.push(new Date(at))
-  return found
+  return walk(slotsOf(timing), { fromMs: now.getTime() + 1, toMs: Number.POSITIVE_INFINITY, most })
 }
 
 async function history(store: Store, name: string, { before, limit = 100, ...scope }: SlotOptions): Promise<Slot[]> {

@@ -1,3 +1,4 @@
+import { setImmediate as breath } from 'node:timers/promises'
 import { cronPattern } from './cron.ts'
 
 /** When a schedule runs, checked. Either `cron` or `everyMs` is set. */
@@ -45,11 +46,28 @@ export function slotsOf({ cron, everyMs, tz, startsAt, endsAt }: Timing): Slots 
   }
 }
 
+/** How long slots are computed before other work of the process gets its turn. */
+const spellMs = 10
+
+/** The first slots from `fromMs` to `toMs`, both included, at most that many. */
+export async function walk({ next }: Slots, { fromMs, toMs, most }: Bounds): Promise<Date[]> {
+  const found: Date[] = []
+  let spellEndMs = performance.now() + spellMs
+  for (let at = next(fromMs - 1); at !== null && at <= toMs && found.length < most; at = next(at)) {
+    found.push(new Date(at))
+    if (performance.now() < spellEndMs) continue
+    await breath()
+    spellEndMs = performance.now() + spellMs
+  }
+  return found
+}
+
 /** Intervals are counted from the start, or else from 1970: neither a restart nor an edit shifts them. */
 function interval(everyMs: number, anchorMs: number): (afterMs: number) => number {
   return (afterMs) => anchorMs + (Math.floor((afterMs - anchorMs) / everyMs) + 1) * everyMs
 }
 
+/** A range of time, and how many of its slots are wanted. */
 interface Bounds {
   fromMs: number
   toMs: number

@@ -58,21 +58,29 @@ export interface DueRow {
   last_job_id: string | null
 }
 
-/**
- * Schedules that have been due for that long, the longest first; or one of them. Rows that another transaction has locked are skipped, so
- * that they hold up no other. The locks end with the statement.
- */
-export const dueSchedules = statement<DueRow>()(
-  'schedule.due',
-  (p: { lagMs: number; limit: number; only?: { tenant: string; name: string } | null }) => sql`
+interface Due {
+  lagMs: number
+  limit: number
+  only?: { tenant: string; name: string } | null
+}
+
+const due = (p: Due, order: string): Sql => sql`
   select now() as now, tenant, name, revision, cron, every_ms, tz, starts_at, ends_at, missed, missed_window_ms, missed_cap, next_at, last_job_id
   from holdfast.schedule
   where due_at is not null and paused_at is null and due_at <= now() - ${p.lagMs}::float8 * interval '1 ms'
     and (${p.only?.tenant ?? null}::text is null or (tenant, name) = (${p.only?.tenant ?? null}::text, ${p.only?.name ?? null}::text))
-  order by due_at
+  order by ${raw(order)}
   limit ${p.limit}::int
-  for no key update skip locked`,
-)
+  for no key update skip locked`
+
+/**
+ * Schedules that have been due for that long, the longest first; or one of them. Rows that another transaction has locked are skipped, so
+ * that they hold up no other. The locks end with the statement.
+ */
+export const dueSchedules = statement<DueRow>()('schedule.due', (p: Due) => due(p, 'due_at'))
+
+/** The same, but those first that came due last: after an outage, thousands of missed slots must not hold up those that come due now. */
+export const latestDueSchedules = statement<DueRow>()('schedule.due_latest', (p: Due) => due(p, 'due_at desc'))
 
 /** What to do with the next slot of a schedule. */
 export interface Step {
@@ -157,9 +165,7 @@ const decided = raw(`
 
 const moved = raw(`
     update holdfast.schedule
-    set next_at = decided.then_at, failures = 0, problem = null,
-      -- one that has more missed slots goes to the end of the line, or it would hold up those that come due now
-      due_at = case when decided.then_at is not null then greatest(decided.then_at, now()) end,
+    set next_at = decided.then_at, due_at = decided.then_at, failures = 0, problem = null,
       last_slot_at = coalesce(decided.slot_at, schedule.last_slot_at),
       last_job_id = case when decided.is_new then decided.job_id else schedule.last_job_id end,
       buffered_at = case when decided.what = 'buffered' then decided.slot_at else schedule.buffered_at end,

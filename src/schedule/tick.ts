@@ -2,15 +2,23 @@ import { setImmediate as breath } from 'node:timers/promises'
 import { messageOf } from '../errors/errors.ts'
 import type { Runner, Store } from '../postgres/store.ts'
 import { runBatch, type Told } from '../transitions/batch.ts'
-import { planStep } from './plan.ts'
+import { type Chosen, planStep } from './plan.ts'
 import { type Releasable, releasableSchedules, releaseBuffered } from './release.sql.ts'
-import { type DueRow, dueSchedules, type Step, type TickedRow, tickSchedules } from './tick.sql.ts'
+import {
+  type DueRow,
+  dueSchedules,
+  latestDueSchedules,
+  type Step,
+  type TickedRow,
+  tickSchedules,
+} from './tick.sql.ts'
 import { type FailedStep, failSchedules } from './unfinished.sql.ts'
 
 /** How many schedules one statement decides. */
 const batchSize = 200
-/** How long slots are computed before other work of the process gets its turn. */
+/** How long slots are computed before other work of the process gets its turn, and in one round. */
 const spellMs = 10
+const mostPlanMs = 250
 
 /** What one round of ticks did. */
 export interface Round {
@@ -32,12 +40,16 @@ export interface TickOptions {
   /** Only those that have been due for that long. */
   lagMs: number
   only?: { tenant: string; name: string }
+  /** Whether those come first that came due last. Default: those that have been due the longest. */
+  isLatestFirst?: boolean
 }
 
 /** Decides the next slot of all schedules that are due, up to a batch. */
-export async function tickDue(store: Store, { missedAfterMs, lagMs, only }: TickOptions): Promise<Round> {
-  const due = await store.run(dueSchedules, { lagMs, limit: batchSize, only: only ?? null })
-  const { steps, failed } = await planAll(due, missedAfterMs)
+export async function tickDue(store: Store, options: TickOptions): Promise<Round> {
+  const { missedAfterMs, lagMs, only, isLatestFirst } = options
+  const params = { lagMs, limit: batchSize, only: only ?? null }
+  const due = await store.run(isLatestFirst ? latestDueSchedules : dueSchedules, params)
+  const { steps, failed } = await planAll(due, missedAfterMs, chosenOf(store))
   const told = await runBatch(store, { items: steps, run: tickSome })
   for (const [index, one] of told.entries()) {
     const { expectedAt, ...step } = steps[index] as Step
@@ -58,22 +70,32 @@ export async function tickOne(
   while ((await tickDue(store, { missedAfterMs, lagMs: 0, only })).isFull);
 }
 
-/** After a long outage, each schedule may have a thousand slots to count. */
-async function planAll(due: readonly DueRow[], missedAfterMs: number) {
+/** After a long outage, each schedule may have a thousand slots to count. What there is no time for is left to the next round. */
+async function planAll(due: readonly DueRow[], missedAfterMs: number, chosen: Chosen) {
   const steps: Step[] = []
   const failed: FailedStep[] = []
-  let untilMs = performance.now() + spellMs
+  const endMs = performance.now() + mostPlanMs
+  let spellEndMs = performance.now() + spellMs
   for (const row of due) {
     try {
-      steps.push(planStep(row, missedAfterMs))
+      steps.push(planStep(row, missedAfterMs, chosen))
     } catch (error) {
       failed.push(failureOf(row, error, false))
     }
-    if (performance.now() < untilMs) continue
+    if (performance.now() < spellEndMs) continue
+    if (performance.now() >= endMs) break
     await breath()
-    untilMs = performance.now() + spellMs
+    spellEndMs = performance.now() + spellMs
   }
   return { steps, failed }
+}
+
+const chosenSlots = new WeakMap<Store, Chosen>()
+
+function chosenOf(store: Store): Chosen {
+  const known = chosenSlots.get(store) ?? new Map()
+  chosenSlots.set(store, known)
+  return known
 }
 
 async function tickSome(runner: Runner, steps: Step[]): Promise<(TickedRow | undefined)[]> {

@@ -108,7 +108,8 @@ export class Ticker implements Service {
   async #tickAll(lagMs: number, signal: AbortSignal): Promise<number> {
     const { missedAfterMs, observer } = this.#options
     for (let rounds = 0; rounds < mostRounds && !signal.aborted; rounds++) {
-      const round = await tickDue(this.#store, { missedAfterMs, lagMs })
+      // by turns: neither do old slots hold up new ones, nor the other way round
+      const round = await tickDue(this.#store, { missedAfterMs, lagMs, isLatestFirst: rounds % 2 === 0 })
       observer.ticked(round)
       // what is due but was not found is locked by another transaction
       if (!round.isFull) return rounds > 0 && round.due === 0 ? 0 : lockedSleepMs
