@@ -153,7 +153,11 @@ test('a bulk reschedule moves queued jobs to a time, or by a delay from when it 
   expect((await hf.timeline(id)).at(-1)).toMatchObject({ type: 'job.rescheduled', data: { bulk: now.id } })
 })
 
-test('a bulk reschedule leaves a job alone that has run and whose outcome is parked', async ({ open, given, query }) => {
+test('a bulk reschedule leaves a job alone that has run and whose outcome is parked', async ({
+  open,
+  given,
+  query,
+}) => {
   const hf = await open()
   const { id, queue } = await given.queued()
   await query(`update holdfast.ready set run_at = '9999-01-01 00:00:00+00', attempt = 1 where job_id = $1`, [id])

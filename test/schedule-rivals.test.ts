@@ -97,7 +97,8 @@ test('a schedule that is removed still cancels the jobs that it replaced, and is
   await hf.schedules.remove('replacing')
   expect(await hf.schedules.list()).toEqual([])
   await hf.reap()
-  for (const id of replaced) await until(async () => (await hf.get(id as string))?.state === 'cancelled', 'it is cancelled')
+  for (const id of replaced)
+    await until(async () => (await hf.get(id as string))?.state === 'cancelled', 'it is cancelled')
   expect(await hf.get(last as string)).toMatchObject({ state: 'queued' })
   await until(async () => (await query('select from holdfast.schedule')).length === 0, 'its row is gone')
 })
@@ -123,7 +124,9 @@ test('a locked row of history puts off the slot of its own schedule only', async
   const hf = await open({ jobs: [report] })
   for (const name of ['free', 'locked']) await hf.schedules.set(name, { kind: report, every: '1h' })
   await makeDue(query)
-  await query(`insert into holdfast.schedule_slot (tenant, name, slot_at, what) select tenant, name, next_at, 'failed' from holdfast.schedule where name = 'locked'`)
+  await query(
+    `insert into holdfast.schedule_slot (tenant, name, slot_at, what) select tenant, name, next_at, 'failed' from holdfast.schedule where name = 'locked'`,
+  )
   const free = await strangerHolds(pool, 'select from holdfast.schedule_slot for update')
   const round = await tickDue(store, ticking)
   expect(round.ticked).toMatchObject([{ name: 'free', what: 'submitted' }])
@@ -141,8 +144,12 @@ test('buffered slots that cannot be submitted hold up no slot that is due', asyn
     await tickDue(store, ticking)
   }
   for (const name of ['odd', 'even']) await end(query, (await hf.schedules.get(name)).lastJob)
-  await query(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not today'; end $$`)
-  await query(`create trigger refuse before insert on holdfast.job for each row when (new.tenant = 'odd') execute function refuse()`)
+  await query(
+    `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not today'; end $$`,
+  )
+  await query(
+    `create trigger refuse before insert on holdfast.job for each row when (new.tenant = 'odd') execute function refuse()`,
+  )
   await query(`update holdfast.schedule set tenant = 'odd' where name = 'odd'`)
   const round = await releaseDue(store)
   expect(round.ticked).toMatchObject([{ name: 'even' }])
@@ -153,7 +160,12 @@ test('buffered slots that cannot be submitted hold up no slot that is due', asyn
 
 test('a list of schedules leaves their inputs out, and a backfill starts in 1970 at the earliest', async ({ open }) => {
   const hf = await open({ jobs: [report] })
-  await hf.schedules.set('yearly', { kind: report, input: { large: true } as never, cron: '@yearly', endsAt: new Date('2999-01-01') })
+  await hf.schedules.set('yearly', {
+    kind: report,
+    input: { large: true } as never,
+    cron: '@yearly',
+    endsAt: new Date('2999-01-01'),
+  })
   const [listed] = await hf.schedules.list()
   expect(listed).toMatchObject({ name: 'yearly' })
   expect(listed).not.toHaveProperty('input')

@@ -203,7 +203,11 @@ test('a key whose last job was removed still belongs to an earlier one that runs
   const long = await hf.submit(slow, 'long' as never, unique())
   await until(async () => (await hf.get(long.id))?.state === 'running', 'it runs')
   const { id } = await hf.submit(slow, 'short' as never, { ...unique(), onConflict: 'replace' })
-  await until(async () => (await query('select from holdfast.job where id = $1', [id])).length === 0, 'it is gone', 30_000)
+  await until(
+    async () => (await query('select from holdfast.job where id = $1', [id])).length === 0,
+    'it is gone',
+    30_000,
+  )
   expect(await hf.submit(slow, 'kept' as never, unique())).toMatchObject({ id: long.id, outcome: 'kept' })
   hold.open()
   await until(async () => (await query('select from holdfast.unique_job')).length === 0, 'the key is gone', 30_000)

@@ -102,6 +102,14 @@ async function declareOne(
   // it may have ended long ago, and must not keep a worker from starting
   const nextMs = slotsOf(definition).next(now.getTime())
   const nextAt = nextMs === null ? null : new Date(nextMs)
-  const params = { ...definition, input: String(input), nextAt, revision: null, declared, by: 'deploy', most: mostDeclared }
+  const params = {
+    ...definition,
+    input: String(input),
+    nextAt,
+    revision: null,
+    declared,
+    by: 'deploy',
+    most: mostDeclared,
+  }
   await store.contend(setSchedule, params, { signal })
 }

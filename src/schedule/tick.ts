@@ -4,14 +4,7 @@ import type { Runner, Store } from '../postgres/store.ts'
 import { runBatch, type Told } from '../transitions/batch.ts'
 import { type Chosen, planStep } from './plan.ts'
 import { type Releasable, releasableSchedules, releaseBuffered } from './release.sql.ts'
-import {
-  type DueRow,
-  dueSchedules,
-  latestDueSchedules,
-  type Step,
-  type TickedRow,
-  tickSchedules,
-} from './tick.sql.ts'
+import { type DueRow, dueSchedules, latestDueSchedules, type Step, type TickedRow, tickSchedules } from './tick.sql.ts'
 import { type FailedStep, failSchedules } from './unfinished.sql.ts'
 
 /** How many schedules one statement decides. */

@@ -39,7 +39,9 @@ const readOperations = [
       limit: limit.optional(),
       cursor: cursor.optional(),
     }),
-    answers: { 200: { about: 'A page of schedules.', schema: z.object({ schedules: z.array(scheduleSummary), next }) } },
+    answers: {
+      200: { about: 'A page of schedules.', schema: z.object({ schedules: z.array(scheduleSummary), next }) },
+    },
     async handle({ hf, gateway, caller, query, request }) {
       const after = await positionIn(gateway.cursorTokens, 'schedules', query.cursor)
       const most = query.limit ?? 100

@@ -10,7 +10,16 @@ export const schedules: Scenario = {
   name: 'schedules',
   provokes:
     'slots that come due, overlap, wait, replace, are missed, paused, triggered and backfilled; a slot that cannot be decided',
-  owns: ['schedule.due', 'schedule.due_latest', 'schedule.tick', 'schedule.look', 'schedule.set', 'schedule.declared', 'schedule.undeclare', 'slot.forget'],
+  owns: [
+    'schedule.due',
+    'schedule.due_latest',
+    'schedule.tick',
+    'schedule.look',
+    'schedule.set',
+    'schedule.declared',
+    'schedule.undeclare',
+    'slot.forget',
+  ],
   async run(context) {
     await context.ask(leaveOldSlots, {})
     await startSubmitterAndWorkers(context)
