@@ -7,7 +7,7 @@
 import { randomInt } from 'node:crypto'
 import { type Store, tellingRunner } from '../postgres/store.ts'
 import { type Loop, loop, type Service, within } from '../service/service.ts'
-import { lookAtSchedules } from './tick.sql.ts'
+import { type LookRow, lookAtSchedules } from './tick.sql.ts'
 import { type Round, releaseDue, tickDue } from './tick.ts'
 import { forgetReplaced, replacedJobs } from './unfinished.sql.ts'
 
@@ -20,6 +20,7 @@ const lockedSleepMs = 100
 const mostRounds = 20
 /** How long to do nothing unless woken: a look finds what there is to do. */
 const idleMs = 60_000
+const besidesMs = 250
 /** How many replaced jobs are cancelled at a time. One whose row is locked takes long, and must not hold up the others. */
 const mostCancels = 200
 /** How long a process that starts waits until its schedules are declared. A locked row must not keep it from starting. */
@@ -54,6 +55,8 @@ export class Ticker implements Service {
   readonly #cancels: Loop
   /** The cancels that are under way, by job. */
   readonly #cancelling = new Map<string, Promise<void>>()
+  /** When they were last woken. */
+  #wokenMs = Number.NEGATIVE_INFINITY
   #isDeclared: boolean
   /** Resolves once it has tried to declare its schedules. */
   readonly #tried: Promise<void>
@@ -97,12 +100,19 @@ export class Ticker implements Service {
 
   async #tick(signal: AbortSignal): Promise<number> {
     const [look] = await this.#store.run(lookAtSchedules, {})
-    if (look?.has_cancels) this.#cancels.wake()
-    if (look?.has_buffered) this.#releases.wake()
+    if (look) this.#wakeBesides(look)
     if (look?.next_ms == null) return longestSleepMs
     const lagMs = this.#options.isLeader() ? 0 : this.#lagMs
     if (look.next_ms + lagMs > 0) return Math.min(longestSleepMs, Math.ceil(look.next_ms + lagMs))
     return this.#tickAll(lagMs, signal)
+  }
+
+  /** While slots come due all the time, there are many looks a second. */
+  #wakeBesides({ has_cancels, has_buffered }: LookRow): void {
+    if (performance.now() < this.#wokenMs + besidesMs) return
+    this.#wokenMs = performance.now()
+    if (has_cancels) this.#cancels.wake()
+    if (has_buffered) this.#releases.wake()
   }
 
   async #tickAll(lagMs: number, signal: AbortSignal): Promise<number> {
