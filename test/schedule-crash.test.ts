@@ -2,6 +2,7 @@ import { defineJob } from 'holdfast'
 import { Ticker } from '#holdfast/schedule/ticker'
 import { type Member, startMember } from './crash/member.ts'
 import { expect, type Fixtures, test, until } from './fixtures.ts'
+import { strangerHolds } from './hold.ts'
 
 const report = defineJob('report', { run: () => {} })
 const everyMs = 2_000
@@ -99,6 +100,52 @@ test('two processes that both take themselves for the leader submit each slot on
   expect(new Set(slots.map(({ job_id }) => job_id)).size).toBe(slots.length)
   expect(await query(`select from holdfast.job where kind = 'report'`)).toHaveLength(slots.length)
   expect(errors).toEqual([])
+})
+
+test('a slot that waits for an earlier job is submitted although the process that noted it was killed with -9', async ({
+  url,
+  query,
+  open,
+}) => {
+  const hf = await open({ jobs: [report] })
+  const member = await startMember({ url, role: 'reap' })
+  await hf.schedules.set('buffered', { kind: report, every: '1s', overlap: 'buffer' })
+  await until(async () => (await hf.schedules.get('buffered')).bufferedAt !== null, 'a slot waits', 30_000)
+  member.kill('SIGKILL')
+  await member.exited
+  const { bufferedAt, lastJob } = await hf.schedules.get('buffered')
+  await hf.cancel(lastJob as string)
+  await startMember({ url, role: 'reap' })
+  const at = bufferedAt as Date
+  await until(
+    async () =>
+      (await hf.schedules.history('buffered')).some((slot) => +slot.slotAt === +at && slot.what === 'submitted'),
+    'the slot is submitted',
+    30_000,
+  )
+  expect(await query(`select from holdfast.schedule_slot where what = 'submitted' and job_id is null`)).toEqual([])
+})
+
+test('a replaced job is cancelled although the process that was about to cancel it was killed with -9', async ({
+  url,
+  pool,
+  query,
+  open,
+}) => {
+  const hf = await open({ jobs: [report] })
+  const member = await startMember({ url, role: 'reap' })
+  await hf.schedules.set('replacing', { kind: report, every: '5s', overlap: 'cancel' })
+  const first = await until(async () => (await hf.schedules.get('replacing')).lastJob, 'the first job', 30_000)
+  const free = await strangerHolds(pool, 'select from holdfast.ready where job_id = $1 for update', [first])
+  const replaced = `select from holdfast.schedule where $1 = any(cancel_job_ids)`
+  await until(async () => (await query(replaced, [first])).length === 1, 'it is replaced', 30_000)
+  member.kill('SIGKILL')
+  await member.exited
+  await free()
+  expect(await hf.get(first as string)).toMatchObject({ state: 'queued' })
+  await startMember({ url, role: 'reap' })
+  await until(async () => (await hf.get(first as string))?.state === 'cancelled', 'it is cancelled', 30_000)
+  await until(async () => (await query(replaced, [first])).length === 0, 'it is forgotten', 30_000)
 })
 
 test('a slot that comes due while nobody ticks runs once somebody does', async ({ url, query, open }) => {

@@ -16,7 +16,7 @@ export const scheduleOrphans = {
     revived: 'Once the earlier job has ended, the slot is submitted.',
     bound: '1 s after the earlier job has ended',
     duty: null,
-    test: 'with buffer, one slot waits for the job of the one before',
+    test: 'a slot that waits for an earlier job is submitted although the process that noted it was killed with -9',
   },
   'replaced-job-not-cancelled': {
     comesAbout:
@@ -25,6 +25,6 @@ export const scheduleOrphans = {
     revived: 'Another process cancels them.',
     bound: '1 s',
     duty: null,
-    test: 'with cancel, a slot replaces the job of the one before, even if the process that ticked died',
+    test: 'a replaced job is cancelled although the process that was about to cancel it was killed with -9',
   },
 } as const satisfies Record<string, OrphanClass>
