@@ -5,8 +5,9 @@ import { keptJobs, leftJobs, lockEnded, lockLive, reprioritize, reschedule } fro
 import { groupFailures, groupFailuresOfTenant } from '#holdfast/bulk/failures.sql'
 import { narrowJobs } from '#holdfast/bulk/find.sql'
 import { highestId, lowestId } from '#holdfast/job/id'
-import { type Sql, textOf } from '#holdfast/postgres/sql'
+import type { Sql } from '#holdfast/postgres/sql'
 import { newDatabase, quick } from './fixtures.ts'
+import { costOf } from './plan-cost.ts'
 
 // One database for the file: half a million queued and half a million finished jobs, every hundredth of them failed. Statistics come from the
 // time when all of it was empty, until a test gathers them.
@@ -100,7 +101,7 @@ for (const statistics of ['stale', 'fresh'] as const) {
   test(`with ${statistics} statistics no statement of a bulk operation walks a big table`, async () => {
     for (const [name, build] of Object.entries(samples))
       for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
-        const { blocks, walked } = await costOf(await build(), mode)
+        const { blocks, walked } = await costOf(client, await build(), { mode, tables: ['job', 'ready', 'outcome'] })
         expect.soft(walked, `${name} (${mode})`).toEqual([])
         expect.soft(blocks, `${name} (${mode})`).toBeLessThan(20_000)
       }
@@ -128,7 +129,7 @@ const samples: Record<string, () => Promise<Sql>> = {
     }),
   lockLive: async () => lockLive.build({ ids: await queued(), states: ['queued', 'running'], seq }),
   lockEnded: async () => lockEnded.build({ ids: await failed(), states: ['failed'], seq }),
-  left: async () => leftJobs.build({ ids: await failed(), states: ['failed'], seq }),
+  left: async () => leftJobs.build({ ids: await queued(), states: ['queued'], seq, isMove: true }),
   kept: async () => keptJobs.build({ ids: await failed() }),
   reprioritize: async () => reprioritize.build({ ...act, ids: await queued(), priority: 1 }),
   reschedule: async () => reschedule.build({ ...act, ids: await queued(), runAt: new Date() }),
@@ -138,45 +139,4 @@ const samples: Record<string, () => Promise<Sql>> = {
 
 async function some(text: string): Promise<string[]> {
   return (await client.query(text)).rows.map(({ id }) => id)
-}
-
-interface Plan {
-  'Node Type': string
-  'Relation Name'?: string
-  'Shared Hit Blocks': number
-  'Shared Read Blocks': number
-  Plans?: Plan[]
-}
-
-/** What a statement costs; it is rolled back. */
-async function costOf(piece: Sql, mode: string): Promise<{ blocks: number; walked: (string | undefined)[] }> {
-  await client.query('begin')
-  try {
-    await client.query(`set local plan_cache_mode = ${mode}`)
-    await client.query(`prepare sampled as ${textOf(piece)}`)
-    const values = piece.values.map(literal).join(', ')
-    const { rows } = await client.query(`explain (analyze, buffers, format json) execute sampled (${values})`)
-    const plan: Plan = rows[0]['QUERY PLAN'][0].Plan
-    const walked = nodesOf(plan).filter(
-      (node) => node['Node Type'] === 'Seq Scan' && ['job', 'ready', 'outcome'].includes(node['Relation Name'] ?? ''),
-    )
-    return {
-      blocks: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'],
-      walked: walked.map((node) => node['Relation Name']),
-    }
-  } finally {
-    await client.query('rollback')
-    await client.query('deallocate all')
-  }
-}
-
-function literal(value: unknown): string {
-  if (value === null) return 'null'
-  if (value instanceof Date) return `'${value.toISOString()}'`
-  if (Array.isArray(value)) return `'{${value.map((one) => JSON.stringify(one)).join(',')}}'`
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : `'${value}'`
-}
-
-function nodesOf(plan: Plan): Plan[] {
-  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 }
