@@ -173,3 +173,12 @@ test('a list of schedules leaves their inputs out, and a backfill starts in 1970
   const range = { from: new Date('0001-01-01'), to: new Date('1972-06-01') }
   expect(await hf.schedules.backfill('yearly', range)).toEqual({ submitted: 3, existing: 0 })
 })
+
+test('a backfill of more than one statement can store is refused, and changes nothing', async ({ open, query }) => {
+  const hf = await open({ jobs: [report] })
+  await hf.schedules.set('large', { kind: report, input: 'x'.repeat(100_000) as never, every: '1m' })
+  const range = { from: new Date(Date.now() - 900 * 60_000), cap: 1_000 }
+  await expect(hf.schedules.backfill('large', range)).rejects.toMatchObject({ code: 'option_invalid' })
+  await expect(hf.schedules.backfill('large', range)).rejects.toThrow('choose a shorter range')
+  expect(await countJobs(query)).toBe(0)
+})

@@ -25,6 +25,8 @@ export interface Backfilled {
 }
 
 const mostSlots = 10_000
+/** All jobs are inserted by one statement. */
+const mostBytes = 64 * 1024 * 1024
 
 /** Submits past slots of a schedule, all or none. They run whatever the overlap mode, since they were asked for. */
 export async function backfill(
@@ -49,6 +51,7 @@ export async function backfill(
       'option_invalid',
       `The schedule ${row.name} has no slot from ${new Date(fromMs).toISOString()} to ${new Date(toMs).toISOString()}.`,
     )
+  mustFit(row, slots.length)
   const submitted = await store.contend(backfillSchedule, { tenant: row.tenant, name: row.name, slots, by })
   return { submitted: submitted.length, existing: slots.length - submitted.length }
 }
@@ -62,5 +65,14 @@ async function slotsIn(
   throw new HoldfastError(
     'option_invalid',
     `The range has more than ${cap} slots; choose a shorter one, or raise cap (at most ${mostSlots}).`,
+  )
+}
+
+function mustFit({ input }: ScheduleRow, slots: number): void {
+  const bytes = Buffer.byteLength(JSON.stringify(input))
+  if (slots * bytes <= mostBytes) return
+  throw new HoldfastError(
+    'option_invalid',
+    `The range has ${slots} slots with an input of ${bytes} bytes each, and a backfill stores at most ${mostBytes} bytes; choose a shorter range.`,
   )
 }
