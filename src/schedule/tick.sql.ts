@@ -25,14 +25,16 @@ export interface LookRow {
   has_cancels: boolean
 }
 
-/** Whether schedules are due, or were left unfinished. */
+const since = (withinMs: number | null) => sql`coalesce(now() - ${withinMs}::float8 * interval '1 ms', '-infinity')`
+
+/** Whether schedules are due, and have been so for less than that, or were left unfinished. */
 export const lookAtSchedules = statement<LookRow>()(
   'schedule.look',
-  () => sql`
+  (p: { withinMs: number }) => sql`
   select (
       select (extract(epoch from schedule.due_at - now()) * 1000)::float8
       from holdfast.schedule
-      where schedule.due_at is not null and schedule.paused_at is null
+      where schedule.due_at is not null and schedule.paused_at is null and schedule.due_at > ${since(p.withinMs)}
       order by schedule.due_at
       limit 1
     ) as next_ms,
@@ -58,29 +60,26 @@ export interface DueRow {
   last_job_id: string | null
 }
 
-interface Due {
-  lagMs: number
-  limit: number
-  only?: { tenant: string; name: string } | null
-}
-
-const due = (p: Due, order: string): Sql => sql`
+/**
+ * Schedules that have been due for at least `lagMs`, and less than `withinMs` if that is given, the longest first; or one of them. Rows that
+ * another transaction has locked are skipped, so that they hold up no other. The locks end with the statement.
+ */
+export const dueSchedules = statement<DueRow>()(
+  'schedule.due',
+  (p: {
+    lagMs: number
+    withinMs?: number | null
+    limit: number
+    only?: { tenant: string; name: string } | null
+  }) => sql`
   select now() as now, tenant, name, revision, cron, every_ms, tz, starts_at, ends_at, missed, missed_window_ms, missed_cap, next_at, last_job_id
   from holdfast.schedule
-  where due_at is not null and paused_at is null and due_at <= now() - ${p.lagMs}::float8 * interval '1 ms'
+  where due_at is not null and paused_at is null and due_at <= now() - ${p.lagMs}::float8 * interval '1 ms' and due_at > ${since(p.withinMs ?? null)}
     and (${p.only?.tenant ?? null}::text is null or (tenant, name) = (${p.only?.tenant ?? null}::text, ${p.only?.name ?? null}::text))
-  order by ${raw(order)}
+  order by due_at
   limit ${p.limit}::int
-  for no key update skip locked`
-
-/**
- * Schedules that have been due for that long, the longest first; or one of them. Rows that another transaction has locked are skipped, so
- * that they hold up no other. The locks end with the statement.
- */
-export const dueSchedules = statement<DueRow>()('schedule.due', (p: Due) => due(p, 'due_at'))
-
-/** The same, but those first that came due last: after an outage, thousands of missed slots must not hold up those that come due now. */
-export const latestDueSchedules = statement<DueRow>()('schedule.due_latest', (p: Due) => due(p, 'due_at desc'))
+  for no key update skip locked`,
+)
 
 /** What to do with the next slot of a schedule. */
 export interface Step {
