@@ -5,13 +5,7 @@ import { planStep } from '#holdfast/schedule/plan'
 import { releasableSchedules, releaseBuffered } from '#holdfast/schedule/release.sql'
 import { listSlots } from '#holdfast/schedule/runs.sql'
 import { listSchedules, overdueSchedules } from '#holdfast/schedule/schedule.sql'
-import {
-  type DueRow,
-  dueSchedules,
-  latestDueSchedules,
-  lookAtSchedules,
-  tickSchedules,
-} from '#holdfast/schedule/tick.sql'
+import { type DueRow, dueSchedules, lookAtSchedules, tickSchedules } from '#holdfast/schedule/tick.sql'
 import { failSchedules, forgetSlots, replacedJobs } from '#holdfast/schedule/unfinished.sql'
 import { newDatabase } from './fixtures.ts'
 import { costOf } from './plan-cost.ts'
@@ -63,9 +57,9 @@ const batch = { lagMs: 0, limit: 200, only: null }
 
 /** One call of each statement that has to find schedules among many others. */
 const samples: Record<string, () => Promise<Sql>> = {
-  look: async () => lookAtSchedules.build({}),
+  look: async () => lookAtSchedules.build({ withinMs: 7_200_000 }),
   due: async () => dueSchedules.build(batch),
-  latestDue: async () => latestDueSchedules.build(batch),
+  dueWithin: async () => dueSchedules.build({ ...batch, withinMs: 7_200_000 }),
   tick: async () => tickSchedules.build({ steps: await steps() }),
   fail: async () =>
     failSchedules.build({

@@ -47,7 +47,7 @@ test('a tick decides nothing if the last job is another one than its ticker saw'
   expect((await tickDue(store, ticking)).ticked).toMatchObject([{ what: 'buffered' }])
 })
 
-test('slots that come due are decided between thousands that were missed', async ({ open, query, store }) => {
+test('slots that come due do not wait for thousands that were missed', async ({ open, query, store }) => {
   const hf = await open({ jobs: [report] })
   const timing = { kind: report, every: '1m', overlap: 'allow' } as const
   for (const name of ['behind', 'fresh']) await hf.schedules.set(name, { ...timing, missed: 'all' })
@@ -66,10 +66,9 @@ test('slots that come due are decided between thousands that were missed', async
     observer: { ticked: (round) => ticked.push(...round.ticked.map(({ name }) => name)), onError() {} },
   })
   await ticker.start()
-  await until(() => ticked.includes('fresh'), 'the fresh one is decided')
+  await until(() => ticked.includes('fresh') && ticked.includes('n500'), 'both are decided')
   await ticker.stop()
   expect(ticked.indexOf('fresh')).toBeLessThan(1_000)
-  expect(ticked.length).toBeGreaterThan(100)
 })
 
 test('an edit decides all slots that are due as they were set before', async ({ open, query }) => {

@@ -4,7 +4,7 @@ import type { Runner, Store } from '../postgres/store.ts'
 import { runBatch, type Told } from '../transitions/batch.ts'
 import { type Chosen, planStep } from './plan.ts'
 import { type Releasable, releasableSchedules, releaseBuffered } from './release.sql.ts'
-import { type DueRow, dueSchedules, latestDueSchedules, type Step, type TickedRow, tickSchedules } from './tick.sql.ts'
+import { type DueRow, dueSchedules, type Step, type TickedRow, tickSchedules } from './tick.sql.ts'
 import { type FailedStep, failSchedules } from './unfinished.sql.ts'
 
 /** How many schedules one statement decides. */
@@ -30,18 +30,17 @@ export type Failed = Pick<FailedStep, 'tenant' | 'name' | 'problem'>
 /** Which schedules to tick. */
 export interface TickOptions {
   missedAfterMs: number
-  /** Only those that have been due for that long. */
+  /** Only those that have been due for at least that long. */
   lagMs: number
+  /** Only those that have been due for less than that. */
+  withinMs?: number
   only?: { tenant: string; name: string }
-  /** Whether those come first that came due last. Default: those that have been due the longest. */
-  isLatestFirst?: boolean
 }
 
 /** Decides the next slot of all schedules that are due, up to a batch. */
 export async function tickDue(store: Store, options: TickOptions): Promise<Round> {
-  const { missedAfterMs, lagMs, only, isLatestFirst } = options
-  const params = { lagMs, limit: batchSize, only: only ?? null }
-  const due = await store.run(isLatestFirst ? latestDueSchedules : dueSchedules, params)
+  const { missedAfterMs, lagMs, withinMs = null, only = null } = options
+  const due = await store.run(dueSchedules, { lagMs, withinMs, limit: batchSize, only })
   const { steps, failed } = await planAll(due, missedAfterMs, chosenOf(store))
   const told = await runBatch(store, { items: steps, run: tickSome })
   for (const [index, one] of told.entries()) {

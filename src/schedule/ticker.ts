@@ -3,6 +3,10 @@
  * slot; the others a moment later, if the slot is still there. Rows decide, so it doesn't matter who ticks, or how many.
  *
  * It sleeps until the next slot, by the clock of the database, but never for longer than a second: a schedule may be set at any time.
+ *
+ * Slots that have been due for a minute are late anyway: their row was locked, or nothing was running. A loop of its own decides them, so that
+ * thousands of them don't hold up those that come due. The other loop never reads the index before the last minute, where ticks leave dead
+ * entries, which nobody can remove while another transaction stays open.
  */
 import { randomInt } from 'node:crypto'
 import { type Store, tellingRunner } from '../postgres/store.ts'
@@ -16,6 +20,9 @@ export const followerLagMs = { least: 150, most: 400 }
 const longestSleepMs = 1_000
 /** While a due row is locked by another transaction. */
 const lockedSleepMs = 100
+/** From when on a slot is left to the loop for late ones, and how often that looks. */
+const lateMs = 60_000
+const everyLateMs = 10_000
 /** How many batches are decided before the next look, which also finds what else there is to do. */
 const mostRounds = 20
 /** How long to do nothing unless woken: a look finds what there is to do. */
@@ -49,6 +56,7 @@ export class Ticker implements Service {
   readonly #options: TickerOptions
   readonly #store: Store
   readonly #ticks: Loop
+  readonly #lateTicks: Loop
   /** Buffered slots, declarations and cancels. Each has a loop of its own, because it may wait for locked rows, and no slot must wait for it. */
   readonly #releases: Loop
   readonly #declares: Loop
@@ -72,6 +80,7 @@ export class Ticker implements Service {
     const onError = (error: unknown) => options.observer.onError(error)
     this.#ticks = loop({ turn: (signal) => this.#tick(signal), onError, errorPauseMs: lockedSleepMs })
     const errorPauseMs = longestSleepMs
+    this.#lateTicks = loop({ turn: (signal) => this.#tickLate(signal), onError, errorPauseMs })
     this.#releases = loop({ turn: () => this.#release(), onError, errorPauseMs })
     this.#declares = loop({ turn: (signal) => this.#declare(signal), onError, errorPauseMs })
     this.#cancels = loop({ turn: () => this.#cancelReplaced(), onError, errorPauseMs })
@@ -90,7 +99,7 @@ export class Ticker implements Service {
   }
 
   #loops(): Loop[] {
-    return [this.#ticks, this.#releases, this.#declares, this.#cancels]
+    return [this.#ticks, this.#lateTicks, this.#releases, this.#declares, this.#cancels]
   }
 
   /** How long its loop has shown no sign of life. */
@@ -99,7 +108,7 @@ export class Ticker implements Service {
   }
 
   async #tick(signal: AbortSignal): Promise<number> {
-    const [look] = await this.#store.run(lookAtSchedules, {})
+    const [look] = await this.#store.run(lookAtSchedules, { withinMs: lateMs })
     if (look) this.#wakeBesides(look)
     if (look?.next_ms == null) return longestSleepMs
     const lagMs = this.#options.isLeader() ? 0 : this.#lagMs
@@ -118,13 +127,23 @@ export class Ticker implements Service {
   async #tickAll(lagMs: number, signal: AbortSignal): Promise<number> {
     const { missedAfterMs, observer } = this.#options
     for (let rounds = 0; rounds < mostRounds && !signal.aborted; rounds++) {
-      // by turns: neither do old slots hold up new ones, nor the other way round
-      const round = await tickDue(this.#store, { missedAfterMs, lagMs, isLatestFirst: rounds % 2 === 0 })
+      const round = await tickDue(this.#store, { missedAfterMs, lagMs, withinMs: lateMs })
       observer.ticked(round)
       // what is due but was not found is locked by another transaction
       if (!round.isFull) return rounds > 0 && round.due === 0 ? 0 : lockedSleepMs
     }
     return 0
+  }
+
+  /** What can't be decided, or is locked, is tried again at the next turn. */
+  async #tickLate(signal: AbortSignal): Promise<number> {
+    const { store, missedAfterMs, observer } = this.#options
+    for (let isFull = true; isFull && !signal.aborted; ) {
+      const round = await tickDue(store, { missedAfterMs, lagMs: lateMs })
+      if (round.due > 0) observer.ticked(round)
+      isFull = round.isFull
+    }
+    return everyLateMs
   }
 
   async #release(): Promise<number> {

@@ -12,7 +12,6 @@ export const schedules: Scenario = {
     'slots that come due, overlap, wait, replace, are missed, paused, triggered and backfilled; a slot that cannot be decided',
   owns: [
     'schedule.due',
-    'schedule.due_latest',
     'schedule.tick',
     'schedule.look',
     'schedule.set',
