@@ -4,8 +4,10 @@ import { formatEnd } from './ended.ts'
 import type { ScheduledFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
 
-/** A process that runs looks at schedules each second. */
+/** A process that runs looks at schedules each second, and every ten at those that have been due for a minute. */
 const lookMs = 1_000
+const lateMs = 60_000
+const lateLookMs = 10_000
 const slackMs = 1_000
 
 const slotOf = ({ facts }: JobCase): ScheduledFacts | null => facts.scheduled ?? null
@@ -51,7 +53,7 @@ export const scheduleRules: readonly Rule<JobCase>[] = [
       `${formatEnd(c)}; but the next slot of schedule \`${slotOf(c)?.schedule}\` was due ${ago(c, slotOf(c)?.nextAt)}${formatProblem(c)}`,
     next: (c) => ({
       what: `The next process that works or reaps decides it (missed: ${slotOf(c)?.missed})`,
-      byAt: later(c, lookMs + slackMs),
+      byAt: later(c, ((sinceMs(c, slotOf(c)?.nextAt) ?? 0) > lateMs ? lateLookMs : lookMs) + slackMs),
     }),
     repair: null,
   },
