@@ -803,7 +803,7 @@ export interface paths {
         };
         /**
          * List schedules
-         * @description By tenant and name. A tenant key sees only its own schedules.
+         * @description By tenant and name, without inputs. A tenant key sees only its own schedules.
          *
          *     Requires the scope `read`.
          */
@@ -2045,12 +2045,10 @@ export interface components {
                 write: string;
             }[];
         };
-        Schedule: {
+        ScheduleSummary: {
             name: string;
             tenant: string;
             kind: string;
-            /** @description Any JSON value. */
-            input?: unknown;
             priority: number | null;
             cron: string | null;
             everyMs: number | null;
@@ -2120,6 +2118,10 @@ export interface components {
              */
             updatedAt: string;
             updatedBy: string | null;
+        };
+        Schedule: components["schemas"]["ScheduleSummary"] & {
+            /** @description Any JSON value. */
+            input?: unknown;
         };
         Slot: {
             /**
@@ -2984,7 +2986,7 @@ export interface operations {
                         skipped: {
                             job: string;
                             /** @enum {string} */
-                            reason: "locked" | "changed" | "gone" | "unread" | "undelivered" | "items" | "stray" | "refused";
+                            reason: "locked" | "changed" | "gone" | "unread" | "undelivered" | "items" | "parked" | "awaiting" | "stray" | "refused";
                             error: string | null;
                             /**
                              * Format: date-time
@@ -3725,7 +3727,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        schedules: components["schemas"]["Schedule"][];
+                        schedules: components["schemas"]["ScheduleSummary"][];
                         /** @description The `cursor` of the next page; null on the last page. */
                         next: string | null;
                     };
