@@ -5,8 +5,8 @@ import { ownedChecks } from './barrier.sql.ts'
 import { bulkChecks } from './bulk.sql.ts'
 import { type AuditScope, check, lacks, past, wasInLog } from './check.sql.ts'
 import { fanOutChecks } from './fan-out.sql.ts'
-import { scheduleChecks } from './schedule.sql.ts'
 import { flowChecks } from './flow.sql.ts'
+import { scheduleChecks } from './schedule.sql.ts'
 import { webhookChecks } from './webhooks.sql.ts'
 
 function typesOf(pick: (move: MoveName) => boolean): Sql {
