@@ -1285,7 +1285,8 @@ create table holdfast.schedule (
 ) with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 
 create index schedule_due on holdfast.schedule (due_at) where due_at is not null and paused_at is null;
-create index schedule_unfinished on holdfast.schedule (tenant, name) where buffered_at is not null or cancel_job_ids <> '{}';
+create index schedule_buffered on holdfast.schedule (buffered_at) where buffered_at is not null;
+create index schedule_cancels on holdfast.schedule (cardinality(cancel_job_ids)) where cancel_job_ids <> '{}';
 create index schedule_declared on holdfast.schedule (kind) where declared is not null;
 
 -- What became of each slot. Slots that were skipped together are one row.

@@ -124,7 +124,7 @@ test('a slot that waits for an earlier job is submitted although the process tha
     30_000,
   )
   expect(await query(`select from holdfast.schedule_slot where what = 'submitted' and job_id is null`)).toEqual([])
-})
+}, 120_000)
 
 test('a replaced job is cancelled although the process that was about to cancel it was killed with -9', async ({
   url,
@@ -146,7 +146,7 @@ test('a replaced job is cancelled although the process that was about to cancel 
   await startMember({ url, role: 'reap' })
   await until(async () => (await hf.get(first as string))?.state === 'cancelled', 'it is cancelled', 30_000)
   await until(async () => (await query(replaced, [first])).length === 0, 'it is forgotten', 30_000)
-})
+}, 120_000)
 
 test('a slot that comes due while nobody ticks runs once somebody does', async ({ url, query, open }) => {
   const hf = await open({ jobs: [report] })

@@ -4,7 +4,7 @@ import { type Sql, textOf } from '#holdfast/postgres/sql'
 import { planStep } from '#holdfast/schedule/plan'
 import { releasableSchedules, releaseBuffered } from '#holdfast/schedule/release.sql'
 import { listSlots } from '#holdfast/schedule/runs.sql'
-import { listSchedules, overdueSchedules } from '#holdfast/schedule/schedule.sql'
+import { listSchedules, listSchedulesOfTenant, overdueSchedules } from '#holdfast/schedule/schedule.sql'
 import { type DueRow, dueSchedules, lookAtSchedules, tickSchedules } from '#holdfast/schedule/tick.sql'
 import { failSchedules, forgetSlots, replacedJobs } from '#holdfast/schedule/unfinished.sql'
 import { newDatabase } from './fixtures.ts'
@@ -74,7 +74,9 @@ const samples: Record<string, () => Promise<Sql>> = {
   release: async () => releaseBuffered.build({ of: await rowsOf(releasableSchedules.build({ limit: 200 })) }),
   replaced: async () => replacedJobs.build({ limit: 200 }),
   forget: async () => forgetSlots.build({ olderThanMs: 86_400_000, limit: 500 }),
-  list: async () => listSchedules.build({ tenant: 't7', kind: null, after: null, limit: 100 }),
+  list: async () => listSchedules.build({ kind: null, after: { tenant: 't7', name: 's7' }, limit: 100 }),
+  listOfTenant: async () =>
+    listSchedulesOfTenant.build({ tenant: 't99', kind: null, after: { tenant: 't99', name: '' }, limit: 100 }),
   history: async () => listSlots.build({ tenant: 't7', name: 's7', before: null, limit: 100 }),
   overdue: async () => overdueSchedules.build({}),
 }

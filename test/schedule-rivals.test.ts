@@ -181,3 +181,25 @@ test('a backfill of more than one statement can store is refused, and changes no
   await expect(hf.schedules.backfill('large', range)).rejects.toThrow('choose a shorter range')
   expect(await countJobs(query)).toBe(0)
 })
+
+test('a slot that waits for an earlier job goes before those that come due after it', async ({
+  open,
+  query,
+  store,
+}) => {
+  const hf = await open({ jobs: [report] })
+  await hf.schedules.set('buffered', { kind: report, every: '1m', overlap: 'buffer' })
+  for (let slots = 0; slots < 2; slots++) {
+    await makeDue(query)
+    await tickDue(store, ticking)
+  }
+  const { lastJob: first, bufferedAt } = await hf.schedules.get('buffered')
+  await end(query, first)
+  await makeDue(query)
+  expect(await tickDue(store, ticking)).toMatchObject({ ticked: [], failed: [], due: 1 })
+  expect((await releaseDue(store)).ticked).toMatchObject([{ what: 'submitted' }])
+  expect((await tickDue(store, ticking)).ticked).toMatchObject([{ what: 'buffered' }])
+  const slots = await hf.schedules.history('buffered')
+  expect(slots.find(({ slotAt }) => +slotAt === +(bufferedAt as Date))).toMatchObject({ what: 'submitted' })
+  expect((await hf.schedules.get('buffered')).lastJob).not.toBe(first)
+})

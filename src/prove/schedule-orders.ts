@@ -14,6 +14,7 @@ export async function carryOutOnSchedule(hf: Holdfast, order: ScheduleOrder, job
       return []
     case 'read':
       await hf.schedules.list()
+      await hf.schedules.list({ tenant: 'default' })
       await hf.schedules.history(name)
       await hf.schedules.preview(name)
       return []

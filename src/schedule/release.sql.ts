@@ -5,7 +5,7 @@
  */
 import { sql, statement } from '../postgres/sql.ts'
 import { wakeIdle } from '../transitions/wake.sql.ts'
-import { isLastLive, slotId, submitting } from './submitting.sql.ts'
+import { isBuffered, isLastLive, slotId, submitting } from './submitting.sql.ts'
 import { type TickedRow, writeSlots } from './tick.sql.ts'
 
 /** A schedule whose buffered slot waits no longer. */
@@ -13,15 +13,17 @@ export interface Releasable {
   tenant: string
   name: string
   last_job_id: string | null
+  revision: number
+  next_at: Date | null
 }
 
 /** Schedules whose buffered slot waits for a job that has ended. In any order, so that none that can't be released keeps others waiting. */
 export const releasableSchedules = statement<Releasable>()(
   'schedule.releasable',
   (p: { limit: number }) => sql`
-  select schedule.tenant, schedule.name, schedule.last_job_id
+  select schedule.tenant, schedule.name, schedule.last_job_id, schedule.revision, schedule.next_at
   from holdfast.schedule
-  where schedule.buffered_at is not null and schedule.paused_at is null and not ${isLastLive('schedule')}
+  where ${isBuffered} and not ${isLastLive('schedule')}
   order by random()
   limit ${p.limit}::int`,
 )

@@ -83,14 +83,31 @@ export const getDeclared = statement<{ declared: string | null }>()(
   where schedule.tenant = ${p.tenant}::text and schedule.name = ${p.name}::text`,
 )
 
-/** Schedules, by tenant and name. */
+interface Listing {
+  kind: string | null
+  /** The last one of the previous page. */
+  after: Which
+  limit: number
+}
+
+/** Schedules of all tenants, by tenant and name. */
 export const listSchedules = statement<ListedRow>()(
   'schedule.list',
-  (p: { tenant: string | null; kind: string | null; after: Which | null; limit: number }) => sql`
+  (p: Listing) => sql`
   select ${listed}
   from holdfast.schedule
-  where (${p.tenant}::text is null or tenant = ${p.tenant}) and (${p.kind}::text is null or kind = ${p.kind}) and removed_at is null
-    and (tenant, name) > (${p.after?.tenant ?? ''}::text, ${p.after?.name ?? ''}::text)
+  where (tenant, name) > (${p.after.tenant}::text, ${p.after.name}::text) and (${p.kind}::text is null or kind = ${p.kind}) and removed_at is null
+  order by tenant, name
+  limit ${p.limit}`,
+)
+
+/** Schedules of one tenant, by name. */
+export const listSchedulesOfTenant = statement<ListedRow>()(
+  'schedule.list_tenant',
+  (p: Listing & { tenant: string }) => sql`
+  select ${listed}
+  from holdfast.schedule
+  where tenant = ${p.tenant}::text and name > ${p.after.name}::text and (${p.kind}::text is null or kind = ${p.kind}) and removed_at is null
   order by tenant, name
   limit ${p.limit}`,
 )

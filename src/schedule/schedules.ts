@@ -27,6 +27,7 @@ import {
   databaseTime,
   getSchedule,
   listSchedules,
+  listSchedulesOfTenant,
   pauseSchedule,
   removeSchedule,
   resumeSchedule,
@@ -189,12 +190,18 @@ async function list(store: Store, options: ScheduleListOptions): Promise<Schedul
   mustBeObject('options of schedules.list', options)
   const { after, limit = 1_000 } = options
   if (after !== undefined) mustBeObject('after', after)
-  const rows = await store.run(listSchedules, {
-    tenant: textOf('tenant', options.tenant),
+  const tenant = textOf('tenant', options.tenant)
+  const page = {
     kind: textOf('kind', options.kind),
-    after: after ? { tenant: textOf('tenant', after.tenant) ?? '', name: textOf('name', after.name) ?? '' } : null,
+    after: { tenant: textOf('tenant', after?.tenant) ?? '', name: textOf('name', after?.name) ?? '' },
     limit: limitOf(limit, 1_000),
-  })
+  }
+  // one of another tenant says nothing about where in this one to start
+  const name = page.after.tenant === '' || page.after.tenant === tenant ? page.after.name : ''
+  const rows =
+    tenant === null
+      ? await store.run(listSchedules, page)
+      : await store.run(listSchedulesOfTenant, { ...page, tenant, after: { tenant, name } })
   return rows.map(summaryOf)
 }
 

@@ -19,6 +19,17 @@ export function runAt(schedule: string, slot: string, id: string): Sql {
   return raw(`case when ${schedule}.jitter_ms > 0 then ${slot} + ${delay} else ${slot} end`)
 }
 
+/**
+ * Whether a slot waits for an earlier job, and whether jobs are to be cancelled. Ranges, because a planner without statistics expects few rows
+ * in them, and otherwise would read all schedules.
+ */
+export const isBuffered = raw(
+  `schedule.buffered_at > '-infinity' and schedule.buffered_at < 'infinity' and schedule.paused_at is null`,
+)
+export const hasCancels = raw(
+  `schedule.cancel_job_ids <> '{}' and cardinality(schedule.cancel_job_ids) > 0 and cardinality(schedule.cancel_job_ids) < 2147483647`,
+)
+
 /** Whether the job of the last slot has not ended. A job that retention removed had ended. */
 export function isLastLive(schedule: string): Sql {
   return raw(`(${schedule}.last_job_id is not null and exists (select from holdfast.job where job.id = ${schedule}.last_job_id)

@@ -10,7 +10,7 @@
 import type { MissedMode } from '../job/schedule.ts'
 import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { wakeIdle } from '../transitions/wake.sql.ts'
-import { isLastLive, runAt, slotId, submitting } from './submitting.sql.ts'
+import { hasCancels, isBuffered, isLastLive, runAt, slotId, submitting } from './submitting.sql.ts'
 
 /** How many slots of a schedule are kept in its history. */
 export const keptSlots = 1_000
@@ -38,8 +38,8 @@ export const lookAtSchedules = statement<LookRow>()(
       order by schedule.due_at
       limit 1
     ) as next_ms,
-    exists (select from holdfast.schedule where buffered_at is not null and paused_at is null) as has_buffered,
-    exists (select from holdfast.schedule where cancel_job_ids <> '{}') as has_cancels`,
+    exists (select from holdfast.schedule where ${isBuffered}) as has_buffered,
+    exists (select from holdfast.schedule where ${hasCancels}) as has_cancels`,
 )
 
 /** A schedule that is due, by the clock of the database. */
@@ -140,7 +140,10 @@ const held = (p: { steps: readonly Step[] }) => sql`
       for no key update skip locked
     ) as schedule`
 
-/** What each slot comes to, by whether the job of an earlier slot is live. */
+/**
+ * What each slot comes to, by whether the job of an earlier slot is live. If that job has ended, and a slot waits for it, that slot goes first:
+ * this one is left until it has been submitted.
+ */
 const judged = sql`
     select judged.*, case when judged.what = 'submitted' then judged.own_id end as job_id, ${runAt('judged', 'judged.slot_at', 'judged.own_id')} as run_at
     from (
@@ -148,6 +151,7 @@ const judged = sql`
         case when seen.slot_at is null then null when not seen.is_live or seen.overlap in ('allow', 'cancel') then 'submitted'
           when seen.overlap = 'buffer' and seen.buffered_at is null then 'buffered' else 'skipped' end as what
       from (select held.*, ${isLastLive('held')} as is_live from held) as seen
+      where seen.is_live or seen.buffered_at is null
     ) as judged`
 
 /** `decided`: what happened. A job that exists already was submitted by somebody else. */
@@ -217,7 +221,7 @@ const cut = raw(`
       where moved.decided % ${cutEvery} = 0
     ))`)
 
-/** Decides slots, many at a time. A schedule that is missing from the answer was decided, changed or locked by another. */
+/** Decides slots, many at a time. A schedule that is missing from the answer was decided, changed or locked by another, or has a slot that goes first. */
 export const tickSchedules = statement<TickedRow>()(
   'schedule.tick',
   (p: { steps: readonly Step[] }) => sql`

@@ -103,10 +103,11 @@ async function failSome(runner: Runner, steps: FailedStep[]): Promise<undefined[
 export async function releaseDue(store: Store): Promise<Round> {
   const due = await store.run(releasableSchedules, { limit: batchSize })
   const told = await runBatch(store, { items: due, run: releaseSome })
-  const failed = told.flatMap((one, index) => {
-    const { tenant, name } = due[index] as Releasable
-    return one.is === 'done' ? [] : [{ tenant, name, problem: messageOf(one.error) }]
-  })
+  const failed = told.flatMap((one, index) =>
+    one.is === 'done' ? [] : [failureOf(due[index] as Releasable, one.error, one.is === 'held')],
+  )
+  // the slots after it wait for it, and must not be tried again and again
+  await runBatch(store, { items: failed.filter(({ slotAt }) => slotAt !== null), run: failSome })
   const ticked = answersOf(told)
   return { ticked, failed, due: due.length, isFull: due.length === batchSize && ticked.length > 0 }
 }
@@ -129,7 +130,7 @@ function answersOf(told: readonly Told<TickedRow | undefined>[]): TickedRow[] {
 }
 
 function failureOf(
-  { tenant, name, revision, next_at }: Pick<DueRow, 'tenant' | 'name' | 'revision' | 'next_at'>,
+  { tenant, name, revision, next_at }: Pick<Releasable, 'tenant' | 'name' | 'revision' | 'next_at'>,
   error: unknown,
   isHeld: boolean,
 ): FailedStep {

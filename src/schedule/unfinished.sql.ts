@@ -1,4 +1,5 @@
 import { sql, statement } from '../postgres/sql.ts'
+import { hasCancels } from './submitting.sql.ts'
 import { iso, writeSlots } from './tick.sql.ts'
 
 /** A slot that could not be decided. */
@@ -6,7 +7,7 @@ export interface FailedStep {
   tenant: string
   name: string
   revision: number
-  slotAt: Date
+  slotAt: Date | null
   problem: string
   /** Whether a row that it needs is locked: then it is only put off, and nothing is said in its history. */
   isHeld: boolean
@@ -43,7 +44,7 @@ export const replacedJobs = statement<{ tenant: string; name: string; job_id: st
   select schedule.tenant, schedule.name, replaced.job_id
   from holdfast.schedule
   cross join unnest(schedule.cancel_job_ids) as replaced (job_id)
-  where schedule.cancel_job_ids <> '{}'
+  where ${hasCancels}
   order by random()
   limit ${p.limit}::int`,
 )
