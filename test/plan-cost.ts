@@ -19,8 +19,8 @@ export async function costOf(
   try {
     await client.query(`set local plan_cache_mode = ${mode}`)
     await client.query(`prepare sampled as ${textOf(piece)}`)
-    const values = piece.values.map(literal).join(', ')
-    const { rows } = await client.query(`explain (analyze, buffers, format json) execute sampled (${values})`)
+    const values = piece.values.length > 0 ? `(${piece.values.map(literal).join(', ')})` : ''
+    const { rows } = await client.query(`explain (analyze, buffers, format json) execute sampled ${values}`)
     const plan: Plan = rows[0]['QUERY PLAN'][0].Plan
     const walked = nodesOf(plan).filter(
       (node) => node['Node Type'] === 'Seq Scan' && tables.includes(node['Relation Name'] ?? ''),
