@@ -2,7 +2,8 @@ import { formatDuration } from '../errors/duration.ts'
 import { isSuspect } from '../job/define.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
 import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
-import { mostAhead, type WorkerFacts } from './facts.ts'
+import { mostAhead } from './facts.ts'
+import { formatLeftover, formatUnresponsive } from './handlers.ts'
 import { formatSnapshot } from './old-snapshot.ts'
 import type { Rule } from './rule.ts'
 
@@ -258,18 +259,6 @@ export const queuedRules: readonly Rule<JobCase>[] = [
     repair: null,
   },
 ]
-
-/** Handlers that still run although their jobs were cancelled or reassigned. */
-function formatLeftover(workers: WorkerFacts | null): string {
-  const leftover = (workers?.busy ?? 0) - (workers?.holding ?? 0)
-  if (leftover <= 0) return ''
-  return ` and ${plural(leftover, 'handler')} of jobs that they no longer own`
-}
-
-function formatUnresponsive(workers: WorkerFacts | null): string {
-  const count = workers?.unresponsive ?? 0
-  return count === 0 ? '' : `; ${plural(count, 'handler')} ignored ${count === 1 ? 'its' : 'their'} abort signal`
-}
 
 function dueLater({ job, facts, config }: JobCase): Next {
   const dueAtMs = Date.parse(job.runAt as string)
