@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process'
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { removeEmbedded } from '#holdfast/embedded/embedded'
 import { findHome } from '#holdfast/embedded/home'
 import { allGone, ask, call, newFolder, type Running, removeFolder, run } from './cli/command.ts'
 import { until } from './until.ts'
@@ -169,15 +168,4 @@ test('a module that cannot be used stops the start, and Postgres with it', async
   expect(stderr).toMatch(/^error module_invalid: Cannot use the module .*none\.mjs: the file does not exist\.\n$/)
   expect(code).toBe(1)
   expect((await call(['jobs'], { cwd: folder })).stderr).toMatch(/^error not_running: /)
-})
-
-test('the example of the README runs as it stands', async () => {
-  const folder = await newFolder()
-  onTestFinished(async () => {
-    await removeEmbedded(join(folder, '.holdfast-hello'))
-    await rm(folder, { recursive: true, force: true })
-  })
-  const example = fileURLToPath(new URL('../examples/hello.mjs', import.meta.url))
-  const { stdout } = await promisify(execFile)(process.execPath, [example], { cwd: folder })
-  expect(stdout).toBe("{ text: 'Hello, world!', letters: 13 }\n")
 })

@@ -179,3 +179,34 @@ test('a process whose start fails exits, although its module keeps something ope
   ])
   expect(await work.exited).not.toBe(0)
 })
+
+test('a process that never gets ready keeps nobody from supervising the others', async ({ url, hf }) => {
+  const folder = await newFolder()
+  const door = join(folder, 'door')
+  await writeFile(door, '')
+  // one process gets past the door, whichever comes first
+  const waiting = `
+    import { existsSync, mkdirSync } from 'node:fs'
+    const isFirst = (() => { try { return mkdirSync(${JSON.stringify(join(folder, 'first'))}) === undefined } catch { return false } })()
+    while (!isFirst && existsSync(${JSON.stringify(door)})) await new Promise((resolve) => setTimeout(resolve, 50))
+    ${module}`
+  const work = run([
+    'work',
+    await moduleOf(waiting),
+    '--url',
+    url,
+    '--liveness-ms',
+    '1500',
+    '--processes',
+    '2',
+    ...swift.slice(2),
+  ])
+  const [, first] = await work.says(/Worker process (\d+) is ready/)
+  const [, second] = await work.says(/Worker process (\d+) is still not ready after .*; killing it\./)
+  expect(second).not.toBe(first)
+  process.kill(Number(first), 'SIGKILL')
+  await work.says(new RegExp(`Worker process ${first} was killed by SIGKILL; restarting in`))
+  await rm(door)
+  expect(await (await hf.submit(named('nod'), null)).result({ timeout: 60_000 })).toMatchObject({ state: 'succeeded' })
+  await removeFolder(folder)
+})

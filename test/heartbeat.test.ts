@@ -4,9 +4,10 @@ import { promisify } from 'node:util'
 import { defineJob } from 'holdfast'
 import { describe, vi } from 'vitest'
 import { library, moduleOf, run } from './cli/command.ts'
-import { memberKinds as kinds, type Line, startMember } from './crash/member.ts'
+import { memberKinds as kinds, type Line, startMember, swift } from './crash/member.ts'
 import { type Harm, makeSabotage } from './crash/sabotage.ts'
 import { expect, quick, test, until } from './fixtures.ts'
+import { makeWire } from './wire.ts'
 
 vi.setConfig({ testTimeout: 90_000 })
 
@@ -145,4 +146,38 @@ test('a worker process whose heartbeat thread keeps dying exits, and its supervi
   await sabotage.relent()
   const { output } = await (await hf.submit(defineJob('nod', { run: () => 0 }), null)).result({ timeout: 20_000 })
   expect(output).not.toBe(Number(pid))
+})
+
+test('a worker that lost its session says that it is alive, although the heartbeat thread that knew of it died', async ({
+  url,
+  hf,
+  query,
+  pool,
+}) => {
+  const sabotage = await makeSabotage()
+  const wire = await makeWire(url)
+  const short = { ...swift, heartbeatMs: 300, logLevel: 'info' } as const
+  const worker = await startMember({ url: wire.url, settings: short, env: sabotage.env })
+  await startMember({ url, role: 'reap', settings: swift })
+  const { id } = await hf.submit(kinds.hold, null)
+  await worker.runs(id)
+  const [first] = await query<{ session_id: string }>('select session_id from holdfast.lease')
+  wire.stall()
+  await until(async () => (await hf.get(id))?.crashes === 1, 'the job counts a crash')
+  const stranger = await pool.connect()
+  await stranger.query('begin')
+  await stranger.query('select from holdfast.session where id = $1 for update', [first?.session_id])
+  wire.reconnect()
+  await until(
+    async () =>
+      (await query('select from holdfast.session where pid = $1 and ended_at is null', [worker.pid])).length > 0,
+    'it has another session',
+  )
+  await sabotage.harm('exit')
+  await worker.heard('its thread died', ({ log }) => /^the heartbeat thread died/.test(`${log}`), 60_000)
+  await stranger.query('rollback')
+  stranger.release()
+  await until(async () => (await hf.get(id))?.crashes === 0, 'the crash is taken back', 20_000)
+  worker.order({ open: 'all' })
+  expect(await hf.handle(id, kinds.hold).result({ timeout: 15_000 })).toMatchObject({ state: 'succeeded' })
 })

@@ -1,7 +1,9 @@
 import { defineJob } from 'holdfast'
 import pg from 'pg'
 import { inject } from 'vitest'
-import { expect, gate, test } from './fixtures.ts'
+import { makeSettler } from '#holdfast/settle/settle'
+import { sweepOf } from './crash/sweep.ts'
+import { expect, gate, test, until } from './fixtures.ts'
 
 /** Lets nobody into a database any more, or in again, and ends all connections to it. A server with a full disk does the same. */
 async function letIn(url: string, isOpen: boolean): Promise<void> {
@@ -63,4 +65,61 @@ test('a disk that is full while a stage fans out costs the job no attempt that c
   await hf.work()
   expect(await handle.result({ timeout: 15_000 })).toMatchObject({ state: 'succeeded' })
   expect(await hf.get(handle.id)).toMatchObject({ failures: 0, crashes: 0 })
+})
+
+/** Makes every write of an outcome fail with this SQLSTATE. */
+const refuseOutcomes = (errcode: string) => `
+  create function refused() returns trigger language plpgsql as $$
+  begin raise exception 'planted' using errcode = '${errcode}'; end $$;
+  create trigger refused before insert on holdfast.outcome for each row execute function refused()`
+
+test('outcomes are not blamed for a server whose files fail for all of them, and are written once it can', async ({
+  given,
+  store,
+  query,
+}) => {
+  await query(refuseOutcomes('58030'))
+  const fences = await Promise.all([1, 2, 3].map(() => given.running()))
+  const told = gate<string>()
+  const settler = makeSettler({
+    store,
+    batchSize: 500,
+    givenUp: new AbortController().signal,
+    onRefused: () => {},
+    onError: (error) => told.open(String(error)),
+  })
+  const outcome = { move: 'finish', stageName: 'one', output: '"done"' } as const
+  const settled = Promise.all(fences.map((fence) => settler.settle({ fence, outcome })))
+  expect(await Promise.race([told.promise, settled])).toContain('could not be written yet (and 2 more); retrying')
+  await query('drop trigger refused on holdfast.outcome')
+  expect(await settled).toEqual(['settled', 'settled', 'settled'])
+})
+
+test('work that was done before the disk was full is not taken for hung, however long that lasts', async ({
+  open,
+  query,
+  store,
+}) => {
+  let deadlineAt: Date | undefined
+  let runs = 0
+  const short = defineJob('short', {
+    timeoutMs: 2_000,
+    async run() {
+      runs += 1
+      deadlineAt ??= (await query<{ deadline_at: Date }>('select deadline_at from holdfast.running'))[0]?.deadline_at
+      return 'done'
+    },
+  })
+  await query(refuseOutcomes('53100'))
+  const hf = await open({ jobs: [short], holdMs: 100, timeoutGraceMs: 100, heartbeatMs: 100 })
+  await hf.work()
+  const handle = await hf.submit(short, null)
+  await until(() => deadlineAt, 'it has run')
+  const hasPassed = 'select where clock_timestamp() > $1'
+  await until(async () => (await query(hasPassed, [deadlineAt])).length > 0, 'the deadline has passed')
+  expect(await sweepOf(store)).toMatchObject({ revived: [], failed: [] })
+  await query('drop trigger refused on holdfast.outcome')
+  expect(await handle.result({ timeout: 15_000 })).toMatchObject({ state: 'succeeded', output: 'done' })
+  expect(await hf.get(handle.id)).toMatchObject({ attempt: 1, failures: 0, crashes: 0 })
+  expect(runs).toBe(1)
 })

@@ -1,9 +1,11 @@
 import { migrate } from 'holdfast'
 import { startEmbedded } from '#holdfast/embedded/embedded'
+import { makeDuties } from '#holdfast/reaper/duties'
 import { endDeadSessions } from '#holdfast/reaper/session.sql'
 import { memberKinds as kinds, type Member, startMember, swift } from './crash/member.ts'
+import { sweepOf } from './crash/sweep.ts'
 import { newFolder, pidsOf, query as queryOnce, stopLater } from './embedded/given.ts'
-import { expect, test, until } from './fixtures.ts'
+import { expect, type Fixtures, test, until } from './fixtures.ts'
 import { setCrashes } from './places.ts'
 import { makeWire } from './wire.ts'
 
@@ -157,3 +159,38 @@ test('a job on its last life whose worker never comes back is quarantined two le
       from holdfast.event join holdfast.session on session.id = event.session_id where type = 'job.quarantined'`),
   ).toEqual([{ has_waited: true }])
 })
+
+/** Jobs with a crash each whose workers have come back. Crashes of the first few jobs can't be taken back. */
+async function uncleared(
+  { given, store, query }: Pick<Fixtures, 'given' | 'store' | 'query'>,
+  { jobs, stuck }: { jobs: number; stuck: number },
+): Promise<void> {
+  const ids: string[] = []
+  for (let count = 0; count < jobs; count++) ids.push((await given.attemptOfDeadSession()).id)
+  expect((await sweepOf(store, makeDuties())).revived).toHaveLength(jobs)
+  await query('update holdfast.session set came_back_at = now()')
+  const bad = ids.slice(0, stuck).map((id) => `'${id}'`)
+  await query(`
+    create function holdfast.refuse_for_test() returns trigger language plpgsql as $$
+    begin raise exception 'refused'; end $$;
+    create trigger refuse_for_test before update on holdfast.ready for each row
+    when (old.job_id in (${bad.join()})) execute function holdfast.refuse_for_test()`)
+}
+
+for (const [which, stuck] of [
+  ["a crash that can't be taken back keeps", 1],
+  ["crashes that can't be taken back keep", 22],
+] as const)
+  test(`${which} no other from being taken back`, async ({ given, store, query }) => {
+    const open = () => query('select from holdfast.session where came_back_at is not null and cleared_at is null')
+    const blamed = () => query('select from holdfast.ready where crashes > 0')
+    await uncleared({ given, store, query }, { jobs: 30, stuck })
+    const clearing = makeDuties().filter(({ name }) => name === 'clearReturned')
+    for (let sweeps = 0; sweeps < 3; sweeps++) await sweepOf(store, clearing)
+    expect(await blamed()).toHaveLength(stuck)
+    expect(await open()).toHaveLength(stuck)
+    await query('drop trigger refuse_for_test on holdfast.ready')
+    for (let sweeps = 0; sweeps < 3; sweeps++) await sweepOf(store, clearing)
+    expect(await blamed()).toEqual([])
+    expect(await open()).toEqual([])
+  })

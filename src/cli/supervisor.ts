@@ -15,7 +15,7 @@ export interface SupervisorObserver {
   ended(pid: number, how: string, againInMs: number): void
   /** Its event loop was blocked for longer than any of its handlers may run, so it is killed. */
   stalled(pid: number, silentMs: number): void
-  /** It was started in place of another one and is still not ready, far later than the others were, so it is killed. */
+  /** It is still not ready, far later than others were, so it is killed. */
   unready(pid: number, startMs: number): void
 }
 
@@ -50,6 +50,8 @@ export class Supervisor implements Service {
   #stopping: Promise<void> | undefined
   #checking: NodeJS.Timeout | undefined
   #longestStartMs = 0
+  /** Processes that were killed because they did not get ready. */
+  readonly #tooLate = new WeakSet<Child>()
 
   constructor(options: SupervisorOptions) {
     this.#options = options
@@ -57,16 +59,26 @@ export class Supervisor implements Service {
 
   async start(): Promise<void> {
     if (this.#supervising.length > 0 || this.#isOver) return
-    const { processes, livenessMs, observer } = this.#options
-    const first = Array.from({ length: processes }, () => this.#startChild())
-    const ready = Promise.all(first.map((child) => child.ready))
-    await ready.catch(async (error) => {
-      await this.#stopAll(first)
+    const { processes, livenessMs } = this.#options
+    this.#checking = setInterval(() => this.#killStalled(), Math.min(1_000, livenessMs / 4))
+    const up = Promise.all(Array.from({ length: processes }, () => this.#bringUp(this.#startChild())))
+    await up.catch(async (error) => {
+      await this.stop()
       throw error
     })
-    this.#supervising = first.map((child) => this.#supervise(child))
-    this.#checking = setInterval(() => this.#killStalled(), Math.min(1_000, livenessMs / 4))
-    for (const child of first) observer.started(child.pid)
+  }
+
+  /** Each process is supervised as soon as it is ready, however long the others take. */
+  async #bringUp(child: Child): Promise<void> {
+    const isReady = await child.ready.then(
+      () => true,
+      (error) => {
+        if (!this.#tooLate.has(child)) throw error
+        return false
+      },
+    )
+    if (isReady) this.#options.observer.started(child.pid)
+    this.#supervising.push(this.#supervise(child))
   }
 
   stop(): Promise<void> {
@@ -101,6 +113,10 @@ export class Supervisor implements Service {
   #startChild(): Child {
     const child = startChild(this.#options)
     this.#children.add(child)
+    const noteStart = () => {
+      this.#longestStartMs = Math.max(this.#longestStartMs, child.life().startMs)
+    }
+    child.ready.then(noteStart, () => {}) // the failure is reported elsewhere
     return child
   }
 
@@ -141,17 +157,21 @@ export class Supervisor implements Service {
     const { livenessMs, observer } = this.#options
     for (const child of this.#children) {
       const { silentMs, allowedMs, isReady, startMs } = child.life()
-      const isStalled = silentMs > allowedMs + 2 * livenessMs
-      if (isReady) this.#longestStartMs = Math.max(this.#longestStartMs, startMs)
-      if (isStalled) observer.stalled(child.pid, silentMs)
-      else if (!isReady && startMs > this.#patienceWithStartMs()) observer.unready(child.pid, startMs)
-      else continue
+      if (isReady) {
+        if (silentMs <= allowedMs + 2 * livenessMs) continue
+        observer.stalled(child.pid, silentMs)
+      } else {
+        if (startMs <= this.#patienceWithStartMs()) continue
+        this.#tooLate.add(child)
+        observer.unready(child.pid, startMs)
+      }
       child.kill('SIGKILL')
     }
   }
 
-  /** Modules may take minutes to load a model, so what counts as too long depends on how long it took before. */
+  /** Modules may take minutes to load a model, so what counts as too long depends on how long it took others. The first one has all the time. */
   #patienceWithStartMs(): number {
+    if (this.#longestStartMs === 0) return Number.POSITIVE_INFINITY
     return Math.max(2 * this.#options.livenessMs, 4 * this.#longestStartMs)
   }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { HoldfastError } from '../errors/errors.ts'
 import { withoutPassword } from '../errors/without-password.ts'
-import { checkedUrl, isConnectionError, isRetryable } from './connection.ts'
+import { checkedUrl, isConnectionError, isNobodysFault, isRetryable } from './connection.ts'
 import { describe as explain } from './error-message.ts'
 
 const url = 'postgres://me:secret@db.example:5432/jobs'
@@ -45,6 +45,34 @@ test.for([
 test('what the server refuses is no broken connection', () => {
   for (const code of ['23505', '22P02', '42601', '40001']) expect(isConnectionError(coded(code))).toBe(false)
   expect(isConnectionError(new Error('duplicate key'))).toBe(false)
+})
+
+/** An error as Postgres sends it. */
+const sent = (code: string, severity: string) =>
+  Object.assign(coded(code, 'broken'), { severity, routine: 'exec_stmt_raise' })
+
+test.for(['08001', '08006', '57P01', '53300', '58030'])(
+  '%s breaks the connection if the server ends it, but not if only a statement failed',
+  (code) => {
+    for (const severity of ['FATAL', 'PANIC', 'ВАЖНО']) {
+      expect(isConnectionError(sent(code, severity))).toBe(true)
+      expect(isNobodysFault(explain(sent(code, severity), url))).toBe(true)
+    }
+    for (const severity of ['ERROR', 'FEHLER', 'ОШИБКА']) {
+      const failed = sent(code, severity)
+      expect([isConnectionError(failed), isNobodysFault(failed)]).toEqual([false, false])
+      expect((explain(failed, url) as Error).message).not.toContain('connection')
+    }
+  },
+)
+
+test('a pooler that reports a broken connection as a mere error is believed', () => {
+  expect(isConnectionError(Object.assign(coded('08006'), { severity: 'ERROR' }))).toBe(true)
+})
+
+test("a full disk is nobody's fault, and a statement that exceeds a limit is", () => {
+  for (const code of ['53100', '53200', '53000']) expect(isNobodysFault(sent(code, 'ERROR'))).toBe(true)
+  expect(isNobodysFault(sent('53400', 'ERROR'))).toBe(false)
 })
 
 test('a deadlock and a failed serialization can be tried again', () => {

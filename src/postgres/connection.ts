@@ -93,9 +93,27 @@ export function isConnectionError(error: unknown): boolean {
   if (typeof cause === 'object' && cause !== null && keptOut.has(cause)) return true
   const { code, message } = details(error)
   if (code === undefined) return brokenWords.test(message)
-  // 08: connection exceptions; 57P01–03: the server stops or starts; 53300: it has no connections left; 25006: it became a replica;
-  // 25P03: one of our transactions was idle for too long
-  return brokenWires.has(code) || /^(08|57P0|53300|25006|25P03)/.test(code)
+  // 25006: the server became a replica; 25P03: one of our transactions was idle for too long
+  if (brokenWires.has(code) || /^(25006|25P03)$/.test(code)) return true
+  // 08: connection exceptions; 57P01–05: the server stops, starts or ends the connection; 53300: it has no connections left; 58: its disk
+  return /^(08|57P0|53300|58)/.test(code) && !isOnlyStatement(error)
+}
+
+/** What Postgres calls a failed statement in its languages. Any other severity can mean that it ended the connection. */
+const failedStatement = new Set(
+  'ERROR CHYBA FEHLER ΣΦΑΛΜΑ ERREUR ERRORE エラー შეცდომა 오류 BŁĄD ERRO ОШИБКА FEL HATA ПОМИЛКА LỖI 错误 錯誤'.split(
+    ' ',
+  ),
+)
+
+/**
+ * Whether Postgres itself says that only a statement failed, and the connection goes on. One row can cause that with any code: a trigger that
+ * asks another database passes on what happens there, and one block of a table may be unreadable. A pooler names no routine, and may report
+ * a broken connection in the same way.
+ */
+function isOnlyStatement(error: unknown): boolean {
+  const { severity, routine } = (rootOf(error) ?? {}) as { severity?: unknown; routine?: unknown }
+  return typeof routine === 'string' && typeof severity === 'string' && failedStatement.has(severity)
 }
 
 /** Whether the same statement can simply be run again: the server rolled it back in favor of another one. */
@@ -149,15 +167,24 @@ export function isNobodysFault(error: unknown): boolean {
   return isConnectionError(error) || isOutOfResources(error)
 }
 
-/** Whether the server lacks space, memory or a file. */
-export function isOutOfResources(error: unknown): boolean {
-  return /^(53|58)/.test(details(error).code ?? '')
+/** Whether the server lacks space, memory or the like. Not a limit for one statement (53400), or another database without connections (53300). */
+function isOutOfResources(error: unknown): boolean {
+  return /^53(?!300|400)/.test(details(error).code ?? '')
+}
+
+/** Whether the server could not read or write one of its files: that of one row, or all of them. */
+export function isFileError(error: unknown): boolean {
+  return /^58/.test(details(error).code ?? '')
 }
 
 /** The code and message of an error, or of the database error that caused it. */
 export function details(error: unknown): { code: string | undefined; message: string } {
-  if (error instanceof HoldfastError && error.cause !== undefined) return details(error.cause)
-  const nested = error instanceof AggregateError ? error.errors[0] : error
-  const code = (nested as { code?: unknown } | null)?.code
-  return { code: typeof code === 'string' ? code : undefined, message: messageOf(nested) }
+  const root = rootOf(error)
+  const code = (root as { code?: unknown } | null)?.code
+  return { code: typeof code === 'string' ? code : undefined, message: messageOf(root) }
+}
+
+function rootOf(error: unknown): unknown {
+  if (error instanceof HoldfastError && error.cause !== undefined) return rootOf(error.cause)
+  return error instanceof AggregateError ? error.errors[0] : error
 }

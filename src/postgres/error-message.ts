@@ -192,6 +192,8 @@ export function describe(error: unknown, url: string, connectMs: number = connec
       'database_refused',
       `The file ${failure.path}, which the database URL ${failure.where} names for TLS, cannot be read (${failure.message}).`,
     )
+  // what a trigger was told by another database says nothing about this one
+  if (/^(08|57P0|53300)/.test(failure.code) && !isConnectionError(error)) return error
   const known = explanations.find(({ is }) => is.test(failure.code))
   if (known) return told(known.code, known.says(failure))
   if (!isConnectionError(error)) return error

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/errors.ts'
-import { declaredStatements, reasonToLeaveOut } from './catalogue.ts'
+import { declaredStatements, isSentByChance, reasonToLeaveOut } from './catalogue.ts'
 import type { Cell } from './cell.ts'
 import { type FaultName, faultNames, quickFaults, whyNotApplicable } from './faults.ts'
 import { inLanes } from './lanes.ts'
@@ -43,6 +43,7 @@ export async function survey(
     const run = await runScenario(resources, scenario, seed)
     wrongs.push(...run.wrongs.map((wrong) => `${scenario.name} without a fault: ${wrong}`))
     for (const [statement, sighting] of run.seen) {
+      if (isSentByChance(statement)) continue
       addSighting(found, statement, scenario, sighting)
       if (scenario.also?.includes(statement)) addSighting(found, labelOf(statement, scenario), scenario, sighting)
     }

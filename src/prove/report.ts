@@ -97,7 +97,9 @@ function nameOf({ statement, fault, occurrence }: Cell): string {
 }
 
 function lateOf({ cell, outcome, lateMs }: CellRun): ProofReport['late'][number] {
-  const [recoveryMs = 0, ...aloneMs] = [...lateMs, outcome.recoveryMs].map((ms) => (ms === null ? null : Math.round(ms)))
+  const [recoveryMs = 0, ...aloneMs] = [...lateMs, outcome.recoveryMs].map((ms) =>
+    ms === null ? null : Math.round(ms),
+  )
   return { cell: nameOf(cell), seed: cell.seed, recoveryMs: recoveryMs ?? 0, aloneMs }
 }
 

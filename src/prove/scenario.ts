@@ -16,7 +16,7 @@ export interface Scenario {
   readonly isFull?: true
   /** Whether it starts from a database without a schema. */
   readonly isBlank?: true
-  /** The rung that recovers from what the scenario itself does. Whoever takes over from the process that is hit may still be on it. */
+  /** The rung that recovers from what the scenario itself does. The process that takes over from the one that is hit may still be recovering from that. */
   readonly rung?: Fault['rung']
   /** Faults that must come first, or the statement would never be sent. */
   readonly prelude?: readonly { statement: string; fault: FaultName }[]

@@ -34,17 +34,21 @@ const isUndue = (told: string) => sql`job.crashes > 0 and job.stage = ${raw(told
 const liveJob = (id: string) =>
   raw(`(select * from holdfast.job_status as status where status.id = ${id} and status.finished_at is null limit 1)`)
 
-/** Live jobs that count a crash for the loss of one of these sessions. */
+/** Live jobs that count a crash for the loss of one of these sessions, up to the limit for each session. */
 export const findUndue = statement<UndueRow>()(
   'crash.undue',
   (p: { sessions: number[]; limit: number }) => sql`
-  select job.id, told.attempt, told.session_id, (extract(epoch from now() - told.at) * 1000)::float8 as lost_ms
+  select undue.*
   from unnest(${p.sessions}::bigint[]) as returned (id)
-  join holdfast.event as told on told.session_id = returned.id and told.type = ${eventOf('revive')}
-    and told.data ->> 'rung' in ${silences} and told.data ->> 'cameBack' is null
-  cross join lateral ${liveJob('told.job_id')} as job
-  where ${isUndue('told')}
-  limit ${p.limit}`,
+  cross join lateral (
+    select job.id, told.attempt, told.session_id, (extract(epoch from now() - told.at) * 1000)::float8 as lost_ms
+    from holdfast.event as told
+    cross join lateral ${liveJob('told.job_id')} as job
+    where told.session_id = returned.id and told.type = ${eventOf('revive')}
+      and told.data ->> 'rung' in ${silences} and told.data ->> 'cameBack' is null
+      and ${isUndue('told')}
+    limit ${p.limit}
+  ) as undue`,
 )
 
 interface Crashes {

@@ -7,6 +7,9 @@
  * - A fan-out is expired, then stopped, then joined, so that one sweep can do all three.
  * - What can wait comes last: parked outcomes, reports, and removing old rows.
  *
+ * A backlog must not keep the leader from noticing dead workers. So everything after the revivals shares a budget of a second per sweep. When
+ * it is spent, the next sweep follows at once, and continues with the duties that were not reached.
+ *
  * Duties that ask other systems or wait for table locks are not part of a sweep. Each runs in a loop of its own beside it, so that the
  * recovery bound depends on nothing but the database.
  */
@@ -40,7 +43,7 @@ import type { Duty } from './duty.ts'
 export const makeDuties = (): readonly Duty[] => [
   endSessions(),
   endKeylessSessions,
-  clearReturned,
+  clearReturned(),
   reviveAbandoned(),
   reviveHung(),
   ...fanOutDuties(),
@@ -53,8 +56,8 @@ export const makeDuties = (): readonly Duty[] => [
 
 const fanOutDuties = (): Duty[] => [
   expireFanOuts(),
-  stopUnstopped,
-  stopOrphanItems,
+  stopUnstopped(),
+  stopOrphanItems(),
   joinDrainedFanOuts(),
   requeueUnjoinable(),
   recountFanOuts(),

@@ -10,6 +10,11 @@ export interface Duty {
   readonly everyMs: number
   /** Set if every process that can run it does so, not only the leader. Rows then decide which process handles what. */
   readonly isAnyones?: true
+  /**
+   * How long it may go on while it reports that there is more. `unlimited`: until it is done, because later duties rely on that. `own`: a
+   * budget of its own in each sweep. Default: the budget of a sweep, which it shares with others; the next sweep follows at once.
+   */
+  readonly budget?: 'unlimited' | 'own'
   /** The signal fires when the process stops. Duties that query only the database may ignore it. */
   run(store: Runner, signal?: AbortSignal): Promise<DutyReport>
 }

@@ -23,6 +23,8 @@ export interface Sweep {
   failed: number
   /** Something failed and nothing was recovered: the system is at fault, not a row. */
   isSystemic: boolean
+  /** The duties that the budget left unfinished: those that had more to do when they were stopped, and those that it did not reach. */
+  left: { cut: string[]; unreached: string[] }
 }
 
 /** A candidate for leadership that runs the duties while it is the leader. */
@@ -49,6 +51,9 @@ export interface ReaperOptions {
   outside?: Outside
 }
 
+/** How much of a sweep may be spent on backlogs before it starts over and looks for dead workers again. */
+const budgetMs = 1_000
+
 /** How often a duty of every process runs in one that is not the leader. The leader is likelier to have the owner configured. */
 const followerMs = 2_000
 
@@ -67,7 +72,10 @@ class DutyReaper implements Reaper {
   /** Notes a sign of life of the sweep loop with each statement. */
   readonly #store: Runner
   readonly #duties = makeDuties()
-  readonly #lastRunMs = new Map<Duty, number>()
+  /** When each duty last ran, by name; none if it had more to do then. */
+  readonly #lastRunMs = new Map<string, number>()
+  /** The duties that the last sweep did not reach. */
+  #unreached: readonly string[] = []
   #beatAt = new Date()
 
   constructor(options: ReaperOptions) {
@@ -127,23 +135,31 @@ class DutyReaper implements Reaper {
     const { config, observer } = this.#options
     this.#beatAt = new Date()
     if (!this.#isLeader()) return config.sweepMs
-    const sweep = await runSweep(this.#store, this.#due(), observer, () => this.#isLeader())
-    this.#leader.swept(sweep.sweepMs)
-    return config.sweepMs
+    const { sweepMs, left } = await runSweep(this.#store, this.#due(), observer, () => this.#isLeader(), { budgetMs })
+    this.#leader.swept(sweepMs)
+    for (const name of left.cut) this.#lastRunMs.delete(name)
+    this.#unreached = left.unreached
+    return left.cut.length + left.unreached.length > 0 ? 0 : config.sweepMs
   }
 
   #isLeader(): boolean {
     return this.#leader.term() !== null
   }
 
-  /** The duties that are due. A duty is noted when it runs: those that a deposed leader did not reach stay due. */
+  /**
+   * The duties that are due. Those that the last sweep did not reach come first among those that share a budget. A duty is noted when it
+   * runs: those that a deposed leader did not reach stay due.
+   */
   #due(): Duty[] {
     const nowMs = performance.now()
-    const isDue = (duty: Duty) => nowMs - (this.#lastRunMs.get(duty) ?? Number.NEGATIVE_INFINITY) >= duty.everyMs
-    return this.#duties.filter(isDue).map((duty) => ({
+    const isDue = ({ name, everyMs }: Duty) =>
+      nowMs - (this.#lastRunMs.get(name) ?? Number.NEGATIVE_INFINITY) >= everyMs
+    const rank = ({ name, budget }: Duty) => (budget ? 0 : this.#unreached.includes(name) ? 1 : 2)
+    const due = this.#duties.filter(isDue).toSorted((one, other) => rank(one) - rank(other))
+    return due.map((duty) => ({
       ...duty,
       run: (...given) => {
-        this.#lastRunMs.set(duty, nowMs)
+        this.#lastRunMs.set(duty.name, nowMs)
         return duty.run(...given)
       },
     }))
@@ -153,37 +169,68 @@ class DutyReaper implements Reaper {
     const { store, config } = this.#options
     const isOurs = () => duty.isAnyones === true || this.#isLeader()
     if (!isOurs()) return config.sweepMs
-    await runSweep(store, [duty], observer, () => isOurs() && !signal.aborted, signal)
+    await runSweep(store, [duty], observer, () => isOurs() && !signal.aborted, { signal })
     return Math.max(config.sweepMs, duty.everyMs, this.#isLeader() ? 0 : followerMs)
   }
 }
 
-/** Runs duties one after the other. A failing duty does not block the others, and a deposed leader stops between two batches. */
+/** Limits of one sweep. */
+interface SweepLimits {
+  signal?: AbortSignal
+  /** Default: none. */
+  budgetMs?: number
+}
+
+/**
+ * Runs duties one after the other, each until it is done or its budget is spent. A failing duty does not block the others, and a deposed
+ * leader stops between two batches.
+ */
 export async function runSweep(
   store: Runner,
   due: readonly Duty[],
   observer: ReaperObserver,
   mayGoOn: () => boolean,
-  signal?: AbortSignal,
+  { signal, budgetMs: mostMs = Number.POSITIVE_INFINITY }: SweepLimits = {},
 ): Promise<Sweep> {
   const startedMs = performance.now()
+  const untilOf = budgets(mostMs)
+  const left: Sweep['left'] = { cut: [], unreached: [] }
   let recovered = 0
   let failed = 0
   for (const duty of due) {
+    const untilMs = untilOf(duty)
+    if (performance.now() >= untilMs) {
+      left.unreached.push(duty.name)
+      continue
+    }
     try {
-      for (let isFull = true; isFull && mayGoOn(); ) {
+      let isFull = true
+      while (isFull && mayGoOn() && performance.now() < untilMs) {
         const report = await duty.run(store, signal)
         observer.done(duty.name, report)
         recovered += report.revived.length + report.quarantined.length + report.healed.length
         failed += report.failed.length
         isFull = report.isFull
       }
+      if (isFull) left.cut.push(duty.name)
     } catch (error) {
       failed += 1
       observer.onError(error, duty.name)
     }
   }
-  const sweep = { sweepMs: performance.now() - startedMs, recovered, failed, isSystemic: failed > 0 && recovered === 0 }
+  const sweepMs = performance.now() - startedMs
+  const sweep = { sweepMs, recovered, failed, isSystemic: failed > 0 && recovered === 0, left }
   observer.swept(sweep)
   return sweep
+}
+
+/** Answers until when a duty that is about to run may do so. The time of those that share a budget runs from the first of them. */
+function budgets(mostMs: number): (duty: Duty) => number {
+  let sharedUntilMs: number | undefined
+  return ({ budget }) => {
+    if (budget === 'unlimited') return Number.POSITIVE_INFINITY
+    if (budget === 'own') return performance.now() + mostMs
+    sharedUntilMs ??= performance.now() + mostMs
+    return sharedUntilMs
+  }
 }

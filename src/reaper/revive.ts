@@ -19,6 +19,7 @@ export function reviving(name: string, find: typeof findAbandoned): Duty {
   return {
     name,
     everyMs: 0,
+    budget: 'own',
     async run(store) {
       const found = resting.split(await store.run(find, { limit: batch + resting.size }))
       const due = found.due.slice(0, batch)

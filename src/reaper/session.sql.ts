@@ -109,10 +109,10 @@ export const endKeyless = statement<EndedRow>()(
 /** Sessions whose workers were heard from again, and whose jobs may still count a crash that did not happen. Locked rows are left for later. */
 export const returnedSessions = statement<{ id: number }>()(
   'session.returned',
-  (p: { limit: number }) => sql`
+  (p: { after: number; limit: number }) => sql`
   select id
   from holdfast.session
-  where came_back_at is not null and cleared_at is null
+  where came_back_at is not null and cleared_at is null and id > ${p.after}::bigint
   order by id
   limit ${p.limit}
   for update skip locked`,

@@ -3,11 +3,12 @@ import type { Wait } from '../job/wait.ts'
 import { isLocked } from '../postgres/connection.ts'
 import type { Store } from '../postgres/store.ts'
 import { fenceOfHeld } from '../worker/claim.sql.ts'
-import { type Lane, lanesOf, rotated } from '../worker/lanes.ts'
+import { keyOf, type Lane, lanesOf, rotated } from '../worker/lanes.ts'
 import { wantWake } from '../worker/session.sql.ts'
 import { endDrain, takeDrain, waitingRemoteSuspect } from '../worker/suspect.sql.ts'
 import { suspectEveryMs, suspectPatienceMs } from '../worker/suspects.ts'
-import { mayBeUnclaimable, postponeUnclaimable } from '../worker/unclaimable.ts'
+import { postponeUnclaimable, type Unclaimable } from '../worker/unclaimable.ts'
+import { ApartClaims } from './apart-claims.ts'
 import { RemoteGates } from './gates.ts'
 import { jobOf, stageOf, stagesBefore } from './kinds.ts'
 import {
@@ -80,11 +81,13 @@ export class RemoteClaimer {
   /** When this process last looked for suspects for a session. Looking takes a transaction, and suspects are rare. */
   readonly #suspectsAtMs = new Map<number, number>()
   readonly #gates: RemoteGates
+  readonly #claims: { suspects: ApartClaims<Lane>; others: ApartClaims<Lane> }
   #polls = 0
 
   constructor(parts: RemoteClaimParts) {
     this.#parts = parts
     this.#gates = new RemoteGates(parts)
+    this.#claims = { suspects: new ApartClaims<Lane>(parts, keyOf), others: new ApartClaims<Lane>(parts, keyOf) }
   }
 
   /** Claims at once, or as soon as there is something, within `waitMs`. Returns nothing if there was nothing or the signal fired. */
@@ -140,7 +143,7 @@ export class RemoteClaimer {
       mostBytes: this.#parts.config.claimMaxBytes,
       deadlinesMs: remote.deadlinesMs,
     }
-    const suspects = this.#isTimeForSuspects(sessionId, isWoken) ? await this.#pollSuspect({ ...params, most: 1 }) : []
+    const suspects = this.#isTimeForSuspects(sessionId, isWoken) ? await this.#claimSuspect({ ...params, most: 1 }) : []
     const rows = suspects.length > 0 ? suspects : await this.#claimOthers({ ...params, most })
     return this.#withoutWaits(session, rows)
   }
@@ -153,15 +156,13 @@ export class RemoteClaimer {
     return areGatesFirst ? this.#claimLanes(params) : this.#gates.claim(params)
   }
 
-  /** One job that can't be claimed must not keep all others from being claimed. */
-  async #claimLanes(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
-    const { store } = this.#parts
-    try {
-      return await store.run(claimForRemote, params)
-    } catch (error) {
-      if (!mayBeUnclaimable(error) || (await postponeUnclaimable(this.#parts, params)) === 0) throw error
-      return store.run(claimForRemote, params)
-    }
+  #claimLanes(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
+    return this.#claims.others.claim({
+      lanes: params.lanes,
+      claim: (lanes) => this.#parts.store.run(claimForRemote, { ...params, lanes }),
+      postpone: (lanes) => postponeUnclaimable(this.#parts, { ...params, lanes }),
+      isRetried: true,
+    })
   }
 
   /** Settles attempts at stages that wait for a signal, which need no worker. If that fails, the next heartbeat gives them back. */
@@ -173,6 +174,22 @@ export class RemoteClaimer {
       waits.map((row) => settling.settleWait(session, row, stageOf(session.remote, row)?.wait as Wait).catch(onError)),
     )
     return rows.filter((row) => !waits.includes(row))
+  }
+
+  #claimSuspect(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
+    return this.#claims.suspects.claim({
+      lanes: params.lanes,
+      claim: (lanes) => this.#pollSuspect({ ...params, lanes }),
+      postpone: (lanes) => this.#postponeSuspects({ ...params, lanes }),
+      // the next look for suspects is soon enough
+      isRetried: false,
+    })
+  }
+
+  async #postponeSuspects(params: RemoteClaim): Promise<Unclaimable> {
+    const free = await postponeUnclaimable(this.#parts, params)
+    const gated = await this.#gates.postponeSuspects(params)
+    return { postponed: free.postponed + gated.postponed, lanes: [...free.lanes, ...gated.lanes] }
   }
 
   #isTimeForSuspects(sessionId: number, isWoken: boolean): boolean {

@@ -1,7 +1,8 @@
-import type { Runner, Store } from '../postgres/store.ts'
-import { GatedLanes } from '../worker/gated-lanes.ts'
-import type { Lane } from '../worker/lanes.ts'
-import { mayBeUnclaimable, postponeUnclaimableAtGates, type TrialParts } from '../worker/unclaimable.ts'
+import type { Runner } from '../postgres/store.ts'
+import { type GatedLane, GatedLanes } from '../worker/gated-lanes.ts'
+import { kindKeyOf, type Lane } from '../worker/lanes.ts'
+import { postponeUnclaimableAtGates, type TrialParts, type Unclaimable } from '../worker/unclaimable.ts'
+import { ApartClaims } from './apart-claims.ts'
 import { claimGatedForRemote, type RemoteClaim, type RemoteClaimedRow } from './remote.sql.ts'
 
 /** How often a claim looks at gates that other claims hold. */
@@ -18,46 +19,62 @@ interface Known {
 export class RemoteGates {
   readonly #parts: TrialParts
   readonly #known = new Map<string, Known>()
+  readonly #claims: ApartClaims<GatedLane>
 
   constructor(parts: TrialParts) {
     this.#parts = parts
+    this.#claims = new ApartClaims<GatedLane>(parts, kindKeyOf)
   }
 
-  /** Claims through gates, if some of the lanes have any. One job that can't be claimed must not keep all others from being claimed. */
+  /** Claims through gates, if some of the lanes have any. */
   async claim(params: RemoteClaim): Promise<RemoteClaimedRow[]> {
     const { store } = this.#parts
-    try {
-      return await this.#look(store, params, false)
-    } catch (error) {
-      if (!mayBeUnclaimable(error) || (await this.#postpone(params)) === 0) throw error
-      return this.#look(store, params, false)
-    }
+    const known = this.#of(params.lanes)
+    if (!(await known.gated.refresh(store))) return []
+    return this.#claims.claim({
+      lanes: known.gated.next(),
+      claim: (lanes) => this.#look(store, known, { ...params, lanes, isSuspect: false }),
+      postpone: (lanes) => this.#postpone(params, lanes, false),
+      isRetried: true,
+    })
   }
 
   /** Claims a suspect through its gate. */
-  claimSuspect(runner: Runner, params: RemoteClaim): Promise<RemoteClaimedRow[]> {
-    return this.#look(runner, params, true)
+  async claimSuspect(runner: Runner, params: RemoteClaim): Promise<RemoteClaimedRow[]> {
+    const known = this.#of(params.lanes)
+    if (!(await known.gated.refresh(runner))) return []
+    return this.#look(runner, known, { ...params, lanes: known.gated.next(), isSuspect: true })
+  }
+
+  /** Postpones suspects at gates that can't be claimed. */
+  async postponeSuspects(params: RemoteClaim): Promise<Unclaimable> {
+    const { gated } = this.#of(params.lanes)
+    if (!(await gated.refresh(this.#parts.store))) return { postponed: 0, lanes: [] }
+    const { postponed, lanes } = await this.#postpone(params, gated.next(), true)
+    const names = new Set(lanes.map(kindKeyOf))
+    return { postponed, lanes: params.lanes.filter((lane) => names.has(kindKeyOf(lane))) }
   }
 
   /** If other claims hold the gates, it looks again. */
-  async #look(runner: Runner | Store, params: RemoteClaim, isSuspect: boolean): Promise<RemoteClaimedRow[]> {
-    const known = this.#of(params.lanes)
-    const lanes = await known.gated.next(runner)
-    if (lanes.length === 0) return []
+  async #look(
+    runner: Runner,
+    known: Known,
+    params: Omit<RemoteClaim, 'lanes'> & { lanes: GatedLane[]; isSuspect: boolean },
+  ): Promise<RemoteClaimedRow[]> {
+    if (params.lanes.length === 0) return []
     for (let look = 0; look < mostLooks; look++) {
-      const rows = await runner.run(claimGatedForRemote, { ...params, lanes, isSuspect, after: known.after })
+      const rows = await runner.run(claimGatedForRemote, { ...params, after: known.after })
       const told = rows.find((row) => row.id === null) as { size: number; kind: string } | undefined
-      if (!isSuspect) known.after = told?.kind ?? ''
+      if (!params.isSuspect) known.after = told?.kind ?? ''
       const jobs = rows.filter((row): row is RemoteClaimedRow => row.id !== null)
       if (jobs.length > 0 || told?.size !== 1) return jobs
     }
     return []
   }
 
-  async #postpone(params: RemoteClaim): Promise<number> {
-    const { gated, after } = this.#of(params.lanes)
-    const lanes = await gated.next(this.#parts.store)
-    return postponeUnclaimableAtGates(this.#parts, { ...params, lanes, isSuspect: false, isRemote: true, after })
+  #postpone(params: RemoteClaim, lanes: GatedLane[], isSuspect: boolean): Promise<Unclaimable<GatedLane>> {
+    const { after } = this.#of(params.lanes)
+    return postponeUnclaimableAtGates(this.#parts, { ...params, lanes, isSuspect, isRemote: true, after })
   }
 
   #of(lanes: readonly Lane[]): Known {

@@ -75,13 +75,16 @@ export const fanOutJobs = statement<Moved>()(
  * Cancels the remaining items of barriers that were stopped or are gone, or whose job is gone, up to the limit of one
  * statement. Their joins fire with the last cancelled item. Items that were redone in the meantime are left alone.
  */
-export const stopBarriers = statement<CancelledRow>()('barrier.stop', (p: { ids: string[]; reason: string }) =>
-  cancelling({
-    seed: sql`
+export const stopBarriers = statement<CancelledRow>()(
+  'barrier.stop',
+  ({ ids, reason, limit = mostAtOnce }: { ids: string[]; reason: string; limit?: number }) =>
+    cancelling({
+      seed: sql`
     select item.job_id, null::uuid, stopped.id, item.lease_id, item.slot
-    from unnest(${p.ids}::uuid[]) as stopped (id)
-    cross join lateral holdfast.live_items(stopped.id, ${mostAtOnce}) as item`,
-    barrierIds: p.ids,
-    reason: sql`${p.reason}::text`,
-  }),
+    from unnest(${ids}::uuid[]) as stopped (id)
+    cross join lateral holdfast.live_items(stopped.id, ${limit}::int) as item`,
+      barrierIds: ids,
+      most: sql`${limit}::int`,
+      reason: sql`${reason}::text`,
+    }),
 )

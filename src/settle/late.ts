@@ -8,9 +8,8 @@ import { isCancelled, isPassing } from '../postgres/connection.ts'
 import { Late, sizeOfBatch } from '../service/group.ts'
 import { pause } from '../service/service.ts'
 import type { Told } from '../transitions/batch.ts'
-import { extendDeadlines } from './late.sql.ts'
 import type { Settled, Settlement } from './outcome.ts'
-import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart, weightOf } from './settle-batch.ts'
+import { type Answer, alike, answerOf, asError, type SettleParts, settleApart, weightOf } from './settle-batch.ts'
 import { moveKeyOf } from './write.ts'
 
 type Held = Exclude<Told<Settled>, { is: 'done' }>
@@ -38,8 +37,6 @@ const fullTries = 3
 const mostSlow = 2
 /** How many parts of a batch may take too long, one after the other. */
 const mostSlowParts = 12
-/** A deadline that is nearer than `beforeMs` is set to `byMs` from now, and looked at again after `everyMs`. */
-const extension = { beforeMs: 30_000, byMs: 60_000, everyMs: 2_000 }
 
 /**
  * Whether to retry this: its row is locked, or nothing else could be written instead. If the database refuses every
@@ -53,15 +50,14 @@ export function isKept({ outcome }: Settlement, told: Told<Settled>): told is He
 
 /** The outcomes that a settler has to retry. */
 export class LateSettlements {
-  readonly #options: SettlerOptions
+  readonly #options: SettleParts
   readonly #kept = new Set<Kept>()
   /** The locked rows of those kept; undefined after a change. */
   #rows: ReadonlySet<string> | undefined
   #isTrying = false
-  #extendedAtMs = Number.NEGATIVE_INFINITY
   readonly #unreported: Kept[] = []
 
-  constructor(options: SettlerOptions) {
+  constructor(options: SettleParts) {
     this.#options = options
   }
 
@@ -137,13 +133,9 @@ export class LateSettlements {
     }
   }
 
-  /** The handlers of these attempts have returned. If their deadlines passed, the attempts would count as hung, and run again. */
   async #extendDeadlines(): Promise<void> {
-    const { store, onError } = this.#options
-    if (this.#kept.size === 0 || performance.now() < this.#extendedAtMs + extension.everyMs) return
-    this.#extendedAtMs = performance.now()
-    const leaseIds = [...new Set([...this.#kept].map(({ settlement }) => settlement.fence.leaseId))]
-    await store.run(extendDeadlines, { leaseIds, ...extension }, extension.everyMs).catch(onError)
+    const { deadlines, onError } = this.#options
+    await deadlines.extend().catch(onError)
   }
 
   #tell(kept: Kept, told: Told<Settled>): void {

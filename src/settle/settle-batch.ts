@@ -1,9 +1,10 @@
 import type { HeldFence } from '../job/id.ts'
 import { announces, type MoveName } from '../job/machine.ts'
-import { isPassing } from '../postgres/connection.ts'
+import { isFileError, isPassing } from '../postgres/connection.ts'
 import type { Runner, Store } from '../postgres/store.ts'
 import { pause } from '../service/service.ts'
 import { runBatch, type Told } from '../transitions/batch.ts'
+import type { UnwrittenDeadlines } from './deadlines.ts'
 import { stopExceeded } from './early-stop.ts'
 import type { Settled, Settlement } from './outcome.ts'
 import { alreadySettled, type Moved, recordRefusals } from './settle.sql.ts'
@@ -19,6 +20,11 @@ export interface SettlerOptions {
   patienceMs?: number
   onRefused: (fences: HeldFence[], write: string) => void
   onError: (error: unknown) => void
+}
+
+/** The same, with the deadlines of all that the settler has not written yet. */
+export interface SettleParts extends SettlerOptions {
+  deadlines: UnwrittenDeadlines
 }
 
 /** The result of a settlement, or why it could not be written. */
@@ -53,7 +59,7 @@ export function asError(error: unknown): Error {
 }
 
 /** Writes outcomes of one move. If the database refuses one of them, the others in the batch aren't affected. */
-export async function settleApart(options: SettlerOptions, same: Settlement[], how: How): Promise<Told<Settled>[]> {
+export async function settleApart(options: SettleParts, same: Settlement[], how: How): Promise<Told<Settled>[]> {
   const move = moveKeyOf((same[0] as Settlement).outcome)
   try {
     const told = await settleSame(options, move, same, how)
@@ -100,12 +106,7 @@ export function alike(batch: Settlement[]): Settlement[][] {
  * broke, and only the row decides whether the lease is still valid. After a broken connection, nobody knows whether the
  * statement was carried out. So the next try looks up what it doesn't find before that counts as refused.
  */
-async function settleSame(
-  options: SettlerOptions,
-  move: MoveKey,
-  same: Settlement[],
-  how: How,
-): Promise<Told<Settled>[]> {
+async function settleSame(options: SettleParts, move: MoveKey, same: Settlement[], how: How): Promise<Told<Settled>[]> {
   const untilMs = performance.now() + (options.patienceMs ?? Number.POSITIVE_INFINITY)
   for (let tries = 1; ; tries++) {
     try {
@@ -114,6 +115,8 @@ async function settleSame(
       if (!isPassing(error)) throw error
       if (options.givenUp.aborted || performance.now() >= untilMs) throw error
       options.onError(error)
+      // not awaited: as long as the database can't be reached, that would only delay the next try
+      void options.deadlines.extend().catch(() => {})
       await pause(Math.min(1000, 20 * 2 ** tries), options.givenUp)
     }
   }
@@ -140,7 +143,16 @@ async function settleOnce(
     },
   })
   await stopExceeded(options, stopped)
-  return told
+  return isBroken(told) ? told.map(asHeld) : told
+}
+
+/** Whether the server could write none of these because of its files. Then it is the server and not the outcomes: they are tried again later. */
+function isBroken(told: Told<Settled>[]): boolean {
+  return told.length > 1 && told.every((one) => one.is === 'held' || (one.is === 'refused' && isFileError(one.error)))
+}
+
+function asHeld(told: Told<Settled>): Told<Settled> {
+  return told.is === 'refused' ? { is: 'held', error: told.error, isAlone: true } : told
 }
 
 /** Which settlements of a batch of that size were written. */

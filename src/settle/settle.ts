@@ -1,8 +1,18 @@
 import { type Group, group, type Late } from '../service/group.ts'
 import type { Told } from '../transitions/batch.ts'
+import { UnwrittenDeadlines } from './deadlines.ts'
 import { isKept, LateSettlements } from './late.ts'
 import type { Settled, Settlement } from './outcome.ts'
-import { type Answer, alike, answerOf, asError, type SettlerOptions, settleApart, weightOf } from './settle-batch.ts'
+import {
+  type Answer,
+  alike,
+  answerOf,
+  asError,
+  type SettleParts,
+  type SettlerOptions,
+  settleApart,
+  weightOf,
+} from './settle-batch.ts'
 
 /** Writes outcomes. Concurrent ones share a statement and a commit. */
 export interface Settler {
@@ -20,20 +30,29 @@ export interface Settler {
 
 /** Makes a settler. */
 export function makeSettler(options: SettlerOptions): Settler {
-  const late = new LateSettlements(options)
+  const deadlines = new UnwrittenDeadlines(options.store)
+  const parts: SettleParts = { ...options, deadlines }
+  const late = new LateSettlements(parts)
   const all: Group<Settlement, Answer> = group({
     most: options.batchSize,
     lanes: 2,
     weightOf,
-    write: (batch) => settleMany(options, late, batch),
+    write: (batch) => settleMany(parts, late, batch),
   })
+  const put: Settler['put'] = (settlement, done) => {
+    const end = (answer: Answer) => {
+      deadlines.delete(settlement)
+      done(answer)
+    }
+    deadlines.add(settlement)
+    all.put(settlement, end, (error) => end(asError(error)))
+  }
   return {
-    async settle(settlement) {
-      const answer = await all.add(settlement)
-      if (answer instanceof Error) throw answer
-      return answer
-    },
-    put: (settlement, done) => all.put(settlement, done, (error) => done(asError(error))),
+    settle: (settlement) =>
+      new Promise((resolve, reject) =>
+        put(settlement, (answer) => (answer instanceof Error ? reject(answer) : resolve(answer))),
+      ),
+    put,
     idle: () => all.idle(),
     get size() {
       return all.size
@@ -48,7 +67,7 @@ export function makeSettler(options: SettlerOptions): Settler {
 }
 
 async function settleMany(
-  options: SettlerOptions,
+  options: SettleParts,
   late: LateSettlements,
   batch: Settlement[],
 ): Promise<(Answer | Late<Answer>)[]> {

@@ -92,7 +92,8 @@ function boundedTo(store: Runner, mostMs: number): Runner {
   return { run: (statement, params) => store.run(statement, params, mostMs) }
 }
 
-function isNobodys(error: unknown): boolean {
+/** Whether no item can have caused this error. */
+export function isNobodys(error: unknown): boolean {
   const isClosed = error instanceof HoldfastError && error.code === 'not_running'
   return isClosed || isNobodysFault(error)
 }

@@ -18,8 +18,6 @@ export interface CancelledRow {
 /** How many jobs one statement cancels, so that it takes a fraction of a second. */
 export const mostAtOnce = 5_000
 
-const most = raw(String(mostAtOnce))
-
 /** What to cancel. */
 export interface Cancelling {
   /**
@@ -30,6 +28,8 @@ export interface Cancelling {
   seed: Sql
   /** Barriers whose items are cancelled although their own job is not. */
   barrierIds: string[]
+  /** How many jobs to cancel at most, as int. Default: `mostAtOnce`. */
+  most?: Sql
   /** Why, as text or null. */
   reason: Sql
   /** Who, as text or null. */
@@ -49,14 +49,15 @@ export interface Cancelling {
 export function cancelling({
   seed,
   barrierIds,
+  most = raw(String(mostAtOnce)),
   reason,
   by = raw('null::text'),
   bulk = raw('null::text'),
 }: Cancelling): Sql {
   return sql`
-  with recursive ${family(seed)},
+  with recursive ${family(seed, most)},
   ${lockBarriers(barrierIds)},
-  ${meant},
+  ${meant(most)},
   ${findRows},
   ${takeRows},
   ${ending({
@@ -65,11 +66,11 @@ export function cancelling({
     error: sql`json_build_object('code', 'job_cancelled', 'message', coalesce(${reason}, 'The job was cancelled.'))`,
     data: sql`case when coalesce(${reason}, ${by}, ${bulk}) is not null then json_strip_nulls(json_build_object('reason', ${reason}, 'by', ${by}, 'bulk', ${bulk})) end`,
   })},
-  ${report}`
+  ${report(most)}`
 }
 
 /** `family`: the jobs to start with, and all live items below them. */
-const family = (seed: Sql) => sql`family (id, root, stopped, lease_id, slot) as (
+const family = (seed: Sql, most: Sql) => sql`family (id, root, stopped, lease_id, slot) as (
     ${seed}
     union all
     select item.job_id, family.root, family.stopped, item.lease_id, item.slot
@@ -107,7 +108,7 @@ const lockBarriers = (barrierIds: string[]) => sql`fenced as materialized (
   )`
 
 /** `meant`: the jobs to cancel. It counts `fenced` so that the locks come first. */
-const meant = sql`meant as materialized (
+const meant = (most: Sql) => sql`meant as materialized (
     select family.id, family.root, family.lease_id, family.slot
     from family
     where (family.stopped is null or family.stopped not in (select id from spared)) and (select count(*) from fenced) >= 0
@@ -176,7 +177,7 @@ const takeRows = sql`taken as materialized (
 const reports = raw('(id = root or (root is null and row_number() over () = 1))')
 
 /** What was cancelled and what was skipped. Tells the sessions that ran one of the jobs. */
-const report = sql`missed as materialized (
+const report = (most: Sql) => sql`missed as materialized (
     select meant.root, array_agg(meant.id) as ids
     from meant
     where meant.id not in (select id from got) and meant.id is distinct from meant.root

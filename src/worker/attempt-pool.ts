@@ -102,9 +102,19 @@ export class AttemptPool {
     return this.#runner.size + this.#buffer.size + this.#settling.size === 0
   }
 
-  /** Whether a suspect is held. It counts until it is settled, or it would be blamed for what the next one does. */
+  /** Whether nothing is held but outcomes that wait for locked rows. That may take forever, and no handler runs for them. */
+  get isIdle(): boolean {
+    return this.#runner.size + this.#buffer.size + this.#settling.size === this.late
+  }
+
+  /** How many outcomes wait for locked rows. */
+  get late(): number {
+    return this.#options.settler.late.size
+  }
+
+  /** Whether a suspect is held. It counts until it is settled, or it would be blamed for what the next job does, but not for as long as a stranger likes. */
   get hasSuspect(): boolean {
-    return this.#isAlone && !this.isEmpty
+    return this.#isAlone && !this.isIdle
   }
 
   /** Everything that is held in the database in this worker's name. */
@@ -237,7 +247,7 @@ export class AttemptPool {
   #written(): void {
     if (this.#buffer.size > 0) this.#schedulePump()
     // a worker that is reserved for a suspect waits until its last attempt is settled
-    if (this.isEmpty) this.#options.onRoom()
+    if (this.isIdle) this.#options.onRoom()
   }
 
   #releaseWaiting(isUnwanted: (row: ClaimedRow, sinceMs: number) => boolean): void {

@@ -2,26 +2,20 @@ import type { Config } from '../config/config.ts'
 import type { AnyJob } from '../job/define.ts'
 import { type Store, tellingRunner } from '../postgres/store.ts'
 import { type Loop, loop, type Service } from '../service/service.ts'
-import type { ClaimBatch } from '../transitions/claim.sql.ts'
+import type { NamedLane } from './apart-lanes.ts'
 import { heldFenceOf } from './attempt.ts'
 import type { AttemptPool } from './attempt-pool.ts'
-import { type Claim, claimJobs, claimSuspects, nextDue } from './claim.sql.ts'
+import { nextDue } from './claim.sql.ts'
 import { rowsOf, sizeOf } from './claim-batch.ts'
-import { Floors } from './floors.ts'
-import { claimGated, type LookRow } from './gated-claim.sql.ts'
-import { type GatedLane, GatedLanes, gatesOf, noGates } from './gated-lanes.ts'
+import { type Asking, type ClaimWay, GatesWay, JobsWay, type Mine, SuspectsWay } from './claim-ways.ts'
+import { GatedLanes } from './gated-lanes.ts'
 import type { Taker } from './handover.ts'
-import { deadlinesOf, type Lane, rotated } from './lanes.ts'
+import { deadlinesOf, type Lane } from './lanes.ts'
 import type { PrefetchSize } from './prefetch-size.ts'
 import { wantWake } from './session.sql.ts'
 import type { Session } from './session.ts'
 import { Suspects, suspectEveryMs } from './suspects.ts'
-import {
-  mayBeUnclaimable,
-  postponeUnclaimable,
-  postponeUnclaimableAtGates,
-  type TrialParts,
-} from './unclaimable.ts'
+import { mayBeUnclaimable } from './unclaimable.ts'
 import { UnheldAttempts } from './unheld-attempts.ts'
 
 /** What a claimer needs. */
@@ -47,24 +41,10 @@ const wakeWriteMs = 1_000
  */
 const mostAtOnce = 1_000
 
-/** What a claim led to. `isFilled`: there may be more than it had room for. */
-interface Taken {
+/** What a claim took. `isFilled`: there may be more. */
+interface Claimed {
   count: number
   isFilled: boolean
-}
-
-/** What every claim asks for. */
-type Mine = Pick<Claim, 'sessionId' | 'most' | 'mostBytes' | 'deadlinesMs'>
-
-/** One of the ways to claim. */
-interface Asking {
-  most: number
-  /** Whether it claims a suspect. */
-  isAlone?: boolean
-  run: (mine: Mine) => Promise<ClaimBatch[]>
-  /** Postpones jobs that can't be claimed. */
-  tryApart: (mine: Mine) => Promise<unknown>
-  onTaken?: (batches: ClaimBatch[], isFilled: boolean) => void
 }
 
 /** Looks for due jobs and fills the attempt pool with them. */
@@ -73,14 +53,13 @@ export class Claimer implements Service {
   readonly #loop: Loop
   readonly #store: Store
   readonly #deadlinesMs: string
-  readonly #floors = new Floors()
+  readonly #gated: GatedLanes
+  readonly #ways: { jobs: JobsWay; gates: GatesWay; suspects: SuspectsWay; gatedSuspects: GatesWay }
   readonly #suspects: Suspects
   readonly #unheld: UnheldAttempts
-  readonly #gatedLanes: GatedLanes
-  #gates = noGates
+  /** How many looks at gates in a row found none that they could use. */
   #fruitless = 0
   #turns = 0
-  #suspectClaims = 0
   /** Whether there may be more due jobs than the last claim had room for. */
   #mayBeMore = true
   #isWakeWanted = false
@@ -92,8 +71,14 @@ export class Claimer implements Service {
     this.#loop = loop({ turn: () => this.#turn(), onError })
     this.#store = tellingRunner(options.store, () => this.#loop.beat())
     this.#deadlinesMs = deadlinesOf(options.jobs, config)
-    this.#suspects = new Suspects({ ...options, store: this.#store, claimOne: () => this.#claimSuspect() })
-    this.#gatedLanes = new GatedLanes(options.lanes)
+    this.#gated = new GatedLanes(options.lanes)
+    this.#ways = this.#makeWays()
+    this.#suspects = new Suspects({
+      ...options,
+      store: this.#store,
+      lanes: () => this.#suspectLanes(),
+      claimOne: () => this.#claimSuspect(),
+    })
     this.#unheld = new UnheldAttempts({
       store: this.#store,
       session,
@@ -144,67 +129,70 @@ export class Claimer implements Service {
     if (count > 0) this.#suspects.othersTaken()
     if (await this.#suspects.look(suspectEveryMs)) return this.#stayReserved()
     if (isFilled) return this.#goOn()
-    return this.#gates.isMore ? this.#lookAgain(count) : this.#rest(count)
+    return this.#ways.gates.isMore ? this.#lookAgain(count) : this.#rest(count)
+  }
+
+  #makeWays() {
+    const { lanes, onError } = this.#options
+    const parts = { store: this.#store, onError }
+    return {
+      jobs: new JobsWay(parts, lanes),
+      gates: new GatesWay(parts, { gated: this.#gated, isSuspect: false }),
+      suspects: new SuspectsWay(parts, lanes),
+      gatedSuspects: new GatesWay(parts, { gated: this.#gated, isSuspect: true }),
+    }
   }
 
   /** Claims jobs without limits and jobs at gates. They take turns in coming first, so that neither starves the other. */
-  async #claimBoth(most: number): Promise<Taken> {
-    const gated = await this.#gatedLanes.next(this.#store)
-    if (gated.length === 0) {
-      this.#gates = noGates
-      return this.#claimLanes(most)
-    }
+  async #claimBoth(most: number): Promise<Claimed> {
+    const { jobs, gates } = this.#ways
+    if (!(await this.#gated.refresh(this.#store))) return this.#claim(jobs, most)
     const isGatedFirst = this.#turns++ % 2 === 0
-    const first = isGatedFirst ? await this.#claimGated(gated, most) : await this.#claimLanes(most)
+    const first = await (isGatedFirst ? this.#claim(gates, most) : this.#claim(jobs, most))
     if (first.isFilled) return first
     const left = most - first.count
-    const second = isGatedFirst ? await this.#claimLanes(left) : await this.#claimGated(gated, left)
+    const second = await (isGatedFirst ? this.#claim(jobs, left) : this.#claim(gates, left))
     return { count: first.count + second.count, isFilled: second.isFilled }
   }
 
-  #claimLanes(most: number): Promise<Taken> {
-    const startedMs = performance.now()
-    const { isFull, ...look } = this.#floors.look(this.#options.lanes, startedMs)
-    return this.#take({
-      most,
-      run: (mine) => this.#store.run(claimJobs, { ...mine, ...look }),
-      tryApart: (mine) => postponeUnclaimable(this.#trialParts(), { ...mine, ...look }),
-      onTaken: (batches, isFilled) => {
-        const nowMs = performance.now()
-        this.#floors.raise(batches, { isFull, isFilled, ms: nowMs - startedMs, nowMs })
-      },
-    })
+  /** It would be in vain to drain for suspects that can't be claimed. */
+  #suspectLanes(): Lane[] {
+    const { suspects, gatedSuspects } = this.#ways
+    return gatedSuspects.apart.together(suspects.apart.together(this.#options.lanes))
   }
 
-  /** Suspects are few and have their own index, so they need no floors. */
   async #claimSuspect(): Promise<number> {
-    const lanes = rotated(this.#options.lanes, this.#suspectClaims++)
-    const { count } = await this.#take({
-      most: 1,
-      isAlone: true,
-      run: (mine) => this.#store.run(claimSuspects, { ...mine, lanes }),
-      tryApart: (mine) => postponeUnclaimable(this.#trialParts(), { ...mine, lanes }),
-    })
-    if (count > 0 || !this.#gatedLanes.isAny) return count
-    return (await this.#claimGated(await this.#gatedLanes.next(this.#store), 1, true)).count
+    const { suspects, gatedSuspects } = this.#ways
+    const { count } = await this.#claim(suspects, 1)
+    if (count > 0 || !(await this.#gated.refresh(this.#store))) return count
+    return (await this.#claim(gatedSuspects, 1)).count
   }
 
-  #claimGated(lanes: GatedLane[], most: number, isSuspect = false): Promise<Taken> {
-    const look = { lanes, isSuspect, after: this.#gates.after }
-    return this.#take({
-      most,
-      isAlone: isSuspect,
-      run: async (mine) => {
-        const rows = await this.#store.run(claimGated, { ...mine, ...look })
-        if (!isSuspect) this.#gates = gatesOf(rows.find((row) => row.lease_id === null) as LookRow | undefined)
-        return rows.filter((row): row is ClaimBatch => row.lease_id !== null)
-      },
-      tryApart: (mine) => postponeUnclaimableAtGates(this.#trialParts(), { ...mine, ...look, isRemote: false }),
-    })
+  async #claim<L extends NamedLane>(way: ClaimWay<L>, most: number): Promise<Claimed> {
+    return (await this.#claimApart(way, most)) ?? this.#take(way, most)
   }
 
-  /** Runs a claim, and takes what it returns. */
-  async #take({ most, isAlone = false, run, tryApart, onTaken }: Asking): Promise<Taken> {
+  /** Claims a lane in which claims have failed, if it is time. Null if it took nothing: whatever the reason, the other lanes must not wait. */
+  async #claimApart<L extends NamedLane>(way: ClaimWay<L>, most: number): Promise<Claimed | null> {
+    const startedMs = performance.now()
+    const lane = way.apart.next(way.lanes(), startedMs)
+    if (!lane) return null
+    try {
+      const { count } = await this.#take(way, most, lane)
+      way.apart.remove(lane)
+      // the next claim covers all lanes, and must not wait
+      return count > 0 ? { count, isFilled: true } : null
+    } catch (error) {
+      if (!mayBeUnclaimable(error)) throw error
+      this.#options.onError(error)
+      const nowMs = performance.now()
+      way.apart.add([lane], { nowMs, tookMs: nowMs - startedMs })
+      return null
+    }
+  }
+
+  /** Makes a claim, of one lane alone or of all that can be claimed together, and takes what it returns. */
+  async #take<L extends NamedLane>(way: ClaimWay<L>, most: number, alone?: L): Promise<Claimed> {
     const { session, attemptPool, taker } = this.#options
     const ticket = taker.beginClaim()
     if (ticket === null) return { count: 0, isFilled: false }
@@ -213,22 +201,19 @@ export class Claimer implements Service {
     this.#announceClaim(ticket, sessionId)
     let isOurs = true
     const mine: Mine = { sessionId, most, mostBytes: attemptPool.roomBytes(), deadlinesMs: this.#deadlinesMs }
-    const claimed = run(mine).finally(() => {
+    const asking = way.ask(alone)
+    const claimed = asking.run(mine).finally(() => {
       isOurs = taker.endClaim()
     })
-    const batches = await claimed.catch((error) => claimFailed(error, () => tryApart(mine)))
+    const batches = await claimed.catch((error) => claimFailed(way, asking, { error, mine }))
     const rows = rowsOf(batches, sessionId)
     // a claim that took many bytes may have left the next job because of its size
     const isFilled = rows.length === most || rows.reduce((sum, row) => sum + sizeOf(row), 0) >= mine.mostBytes / 2
-    onTaken?.(batches, isFilled)
-    if (isOurs) attemptPool.take(rows, { isAlone })
+    asking.onTaken?.(batches, isFilled)
+    if (isOurs) attemptPool.take(rows, { isAlone: way.isSuspect })
     else await this.#unheld.release(rows.map(heldFenceOf))
     this.#unheld.claimEnded()
     return { count: rows.length, isFilled }
-  }
-
-  #trialParts(): TrialParts {
-    return { store: this.#store, onError: this.#options.onError }
   }
 
   /** If a handler blocks this thread during the claim, the heartbeat thread releases what the claim takes. */
@@ -278,7 +263,7 @@ export class Claimer implements Service {
     // before a nap this short, don't ask: a wake-up in the meantime would have to wait for the answer
     if (this.#emptyTurns === 0) return Math.min(patienceMs, soonMs)
     const [next] = await this.#store.run(nextDue, { lanes })
-    return Math.min(patienceMs, soonMs, next?.due_ms ?? patienceMs, this.#gates.dueMs)
+    return Math.min(patienceMs, soonMs, next?.due_ms ?? patienceMs, this.#ways.gates.dueMs)
   }
 
   async #setWakeWanted(isWanted: boolean): Promise<void> {
@@ -291,8 +276,16 @@ export class Claimer implements Service {
   }
 }
 
-/** One job that can't be claimed must not keep all others from being claimed. */
-async function claimFailed(error: unknown, tryApart: () => Promise<unknown>): Promise<never> {
-  if (mayBeUnclaimable(error)) await tryApart()
+/** Jobs that can't be claimed must not keep all others from being claimed. */
+async function claimFailed<L extends NamedLane>(
+  way: ClaimWay<L>,
+  asking: Asking<L>,
+  { error, mine }: { error: unknown; mine: Mine },
+): Promise<never> {
+  if (!mayBeUnclaimable(error)) throw error
+  const startedMs = performance.now()
+  const { lanes } = await asking.postpone(mine)
+  const nowMs = performance.now()
+  way.apart.add(lanes, { nowMs, tookMs: nowMs - startedMs })
   throw error
 }

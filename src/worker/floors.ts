@@ -1,5 +1,5 @@
 import type { ClaimBatch } from '../transitions/claim.sql.ts'
-import { type Lane, rotated } from './lanes.ts'
+import { keyOf, type Lane, rotated } from './lanes.ts'
 
 /** How often a busy worker looks further back than the floor it has reached. */
 const wideEveryMs = 250
@@ -36,13 +36,13 @@ export class Floors {
   #wideAtMs = 0
   #lastFull = { endedMs: Number.NEGATIVE_INFINITY, ms: 0 }
 
-  /** Where the next claim starts. */
-  look(all: Lane[], nowMs: number): Look {
+  /** Where the next claim starts. `which`: the lanes that it covers. */
+  look(all: Lane[], nowMs: number, which = (lanes: Lane[]) => lanes): Look {
     const isTight = this.#isBusy && nowMs < this.#wideAtMs
     const restMs = Math.min(fullShare * this.#lastFull.ms, this.#isBusy ? longestMs.busy : longestMs.idle)
     const isFull = !isTight && nowMs >= this.#lastFull.endedMs + restMs
     if (!isTight) this.#wideAtMs = nowMs + wideEveryMs
-    const lanes = rotated(all, isFull ? this.#fullLooks++ : this.#looks++)
+    const lanes = which(rotated(all, isFull ? this.#fullLooks++ : this.#looks++))
     const backUs = isTight ? 0 : marginUs
     const floors = lanes.map((lane) => {
       const reached = isFull ? undefined : this.#reached.get(keyOf(lane))
@@ -63,8 +63,4 @@ export class Floors {
       this.#reached.set(key, Math.max(this.#reached.get(key) ?? 0, due_us))
     }
   }
-}
-
-function keyOf({ queue, kind, priority }: Pick<Lane, 'queue' | 'kind' | 'priority'>): string {
-  return JSON.stringify([queue, kind, priority])
 }

@@ -1,6 +1,6 @@
 import { gatedLanes } from '../limits/limits.sql.ts'
 import type { Runner } from '../postgres/store.ts'
-import type { Lane } from './lanes.ts'
+import { kindKeyOf, type Lane } from './lanes.ts'
 
 /** A kind in its queue: what passes through gates or does not. */
 export type GatedLane = Pick<Lane, 'queue' | 'kind' | 'stageCount'>
@@ -36,13 +36,23 @@ export class GatedLanes {
   #turn = 0
 
   constructor(lanes: readonly Lane[]) {
-    const first = new Map(lanes.map((lane) => [JSON.stringify([lane.queue, lane.kind]), lane]))
+    const first = new Map(lanes.map((lane) => [kindKeyOf(lane), lane]))
     this.#all = [...first.values()].map(({ queue, kind, stageCount }) => ({ queue, kind, stageCount }))
   }
 
-  /** The kinds that pass through gates, starting with another one each time. */
-  async next(store: Runner): Promise<GatedLane[]> {
+  /** Asks which kinds pass through gates, unless it has just asked. Resolves with whether any does. */
+  async refresh(store: Runner): Promise<boolean> {
     if (performance.now() - this.#askedAtMs >= everyMs) await this.#ask(store)
+    return this.isAny
+  }
+
+  /** The kinds that pass through gates, as far as is known. */
+  get known(): GatedLane[] {
+    return this.#gated
+  }
+
+  /** The same, starting with another one each time. */
+  next(): GatedLane[] {
     const shift = this.#turn++ % Math.max(1, this.#gated.length)
     return [...this.#gated.slice(shift), ...this.#gated.slice(0, shift)]
   }

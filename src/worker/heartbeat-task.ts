@@ -13,6 +13,8 @@ export interface HeartbeatTask {
   abortMarginMs: number
   /** The session of a thread that died, to be resumed; null to open a new one. */
   sessionId: number | null
+  /** Sessions that this process lost while it was alive, and of which the database may not know that. */
+  lost: readonly number[]
   facts: SessionFacts
   /** The health of the process, written by its main thread. */
   vitals: SharedArrayBuffer
@@ -21,6 +23,9 @@ export interface HeartbeatTask {
   /** How long a prefetched job may wait while the main thread is blocked. */
   holdMs: number
 }
+
+/** What all threads of a worker have in common. */
+export type CommonTask = Omit<HeartbeatTask, 'sessionId' | 'lost'>
 
 /** What the main thread sends to a heartbeat thread. */
 export type HeartbeatOrder =
@@ -38,6 +43,8 @@ export type HeartbeatMessage =
   /** One connection had two backends. So there is a transaction pooler, and the session's lock is worthless. */
   | { type: 'pooled' }
   | { type: 'ended'; id: number }
+  /** The database knows, or can't be told, that the process outlived this session. */
+  | { type: 'outlived'; id: number }
   | { type: 'gaveBack'; count: number; blockedMs: number }
   | { type: 'error'; code: ErrorCode | null; message: string }
   | { type: 'closed' }
@@ -49,11 +56,11 @@ export const connectMs = 2_000
  * How long the thread waits for an answer. If there is none by then, the server may have dropped our connection, and
  * the lock with it. The main thread has to learn that while it still has time to abort.
  */
-export function patienceMs(task: Omit<HeartbeatTask, 'sessionId'>): number {
+export function patienceMs(task: CommonTask): number {
   return Math.max(500, task.facts.lostAfterMs - task.abortMarginMs - task.heartbeatMs)
 }
 
 /** The longest silence of a healthy thread, which sends a message each time before it waits. */
-export function longestStepMs(task: Omit<HeartbeatTask, 'sessionId'>): number {
+export function longestStepMs(task: CommonTask): number {
   return Math.max(connectMs, patienceMs(task), task.heartbeatMs, task.abortMarginMs)
 }

@@ -36,7 +36,7 @@ let unresponsive: UnresponsiveHandler[] = []
 /** When the session was last confirmed, or when this thread took it over. */
 let confirmedAtMs = monotonicMs()
 /** Sessions that this process lost while it was alive, and how often it has tried to tell the database so. */
-const lost = new Map<number, number>()
+const lost = new Map(task.lost.map((id) => [id, 0]))
 const mostTries = 30
 
 const giveBack = new GiveBack({
@@ -121,8 +121,12 @@ function lose(id: number): void {
 async function comeBackFromLost(runner: Runner): Promise<void> {
   for (const [id, tries] of lost) {
     const [marked] = await runner.run(comeBack, { id, ...ours })
-    if (marked || tries + 1 >= mostTries) lost.delete(id)
-    else lost.set(id, tries + 1)
+    if (!marked && tries + 1 < mostTries) {
+      lost.set(id, tries + 1)
+      continue
+    }
+    lost.delete(id)
+    tell({ type: 'outlived', id })
   }
 }
 

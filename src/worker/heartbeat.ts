@@ -10,11 +10,17 @@
 import { Worker } from 'node:worker_threads'
 import { HoldfastError, messageOf } from '../errors/errors.ts'
 import { within } from '../service/service.ts'
-import { type HeartbeatMessage, type HeartbeatOrder, type HeartbeatTask, longestStepMs } from './heartbeat-task.ts'
+import {
+  type CommonTask,
+  type HeartbeatMessage,
+  type HeartbeatOrder,
+  type HeartbeatTask,
+  longestStepMs,
+} from './heartbeat-task.ts'
 
 /** What a heartbeat needs. */
 export interface HeartbeatOptions {
-  task: Omit<HeartbeatTask, 'sessionId'>
+  task: CommonTask
   /** The session that the next thread resumes, if there is one. */
   sessionId: () => number | null
   onMessage: (message: HeartbeatMessage) => void
@@ -59,6 +65,8 @@ export class Heartbeat {
   #mostSilentChecks = checksPerSilence
   #isCondemned = false
   #isStopping = false
+  /** Lost sessions, until a thread says that the database knows. */
+  readonly #lost = new Set<number>()
 
   constructor(options: HeartbeatOptions) {
     this.#options = options
@@ -95,7 +103,11 @@ export class Heartbeat {
   }
 
   #begin(): void {
-    const workerData: HeartbeatTask = { ...this.#options.task, sessionId: this.#options.sessionId() }
+    const workerData: HeartbeatTask = {
+      ...this.#options.task,
+      sessionId: this.#options.sessionId(),
+      lost: [...this.#lost],
+    }
     const thread = new Worker(new URL('./heartbeat-thread.js', import.meta.url), {
       workerData,
       ...ownFlags(),
@@ -125,6 +137,8 @@ export class Heartbeat {
     this.#messageAtMs = performance.now()
     this.#silentChecks = 0
     this.#mostSilentChecks = checksPerSilence
+    if (message.type === 'ended') this.#lost.add(message.id)
+    if (message.type === 'outlived') this.#lost.delete(message.id)
     this.#options.onMessage(message)
   }
 

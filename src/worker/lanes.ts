@@ -11,6 +11,16 @@ export interface Lane {
   stageCount: number
 }
 
+/** A name for a lane that is the same wherever the lane comes from. */
+export function keyOf({ queue, kind, priority }: Pick<Lane, 'queue' | 'kind' | 'priority'>): string {
+  return JSON.stringify([queue, kind, priority])
+}
+
+/** The same for a kind in its queue, whatever the priority. */
+export function kindKeyOf({ queue, kind }: Pick<Lane, 'queue' | 'kind'>): string {
+  return JSON.stringify([queue, kind])
+}
+
 /** The lanes of these kinds, urgent ones first; only those of the given queues, if there are any. */
 export function lanesOf(jobs: readonly AnyJob[], queues: readonly string[]): Lane[] {
   const served = jobs.filter((job) => queues.length === 0 || queues.includes(job.queue))

@@ -18,7 +18,7 @@ import { priorities } from '../job/define.ts'
 import { monotonicMs } from '../service/clock.ts'
 import type { Service } from '../service/service.ts'
 import { Heartbeat } from './heartbeat.ts'
-import type { HeartbeatMessage, HeartbeatOrder, HeartbeatTask } from './heartbeat-task.ts'
+import type { CommonTask, HeartbeatMessage, HeartbeatOrder } from './heartbeat-task.ts'
 import type { Lane } from './lanes.ts'
 import type { WorkerObserver } from './observer.ts'
 import type { SessionFacts } from './session.sql.ts'
@@ -52,7 +52,7 @@ export interface SessionOptions {
 /** The lease of this process, which covers all its attempts. `start` resolves once the database has confirmed it. */
 export class Session implements Service {
   readonly #options: SessionOptions
-  readonly #task: Omit<HeartbeatTask, 'sessionId'>
+  readonly #task: CommonTask
   readonly #heartbeat: Heartbeat
   #id = 0
   /** The session that the next heartbeat thread resumes: opened, but perhaps not confirmed yet. */
@@ -198,7 +198,7 @@ export class Session implements Service {
   }
 }
 
-function taskOf(options: SessionOptions): Omit<HeartbeatTask, 'sessionId'> {
+function taskOf(options: SessionOptions): CommonTask {
   const { url, isPooled, config, vitals, handover } = options
   const { heartbeatMs, abortMarginMs, holdMs } = config
   return { url, isPooled, heartbeatMs, abortMarginMs, holdMs, vitals, handover, facts: factsOf(options) }

@@ -7,6 +7,10 @@
  * nothing until its running attempts have ended. A row per kind decides which worker that is. It claims the suspect
  * only once it is empty, because an attempt that never started must not use up crash budget. Other jobs must not starve
  * either: after a while of one suspect after another, they get a turn.
+ *
+ * An outcome whose row a stranger keeps locked must not reserve its worker for as long as the lock lasts. So a worker
+ * with such outcomes claims other jobs. A suspect that kills it would cost those attempts a crash and a second run, so
+ * it is the last to take one: when the suspect has waited so long that no other worker seems to be there.
  */
 import type { Config } from '../config/config.ts'
 import type { Runner } from '../postgres/store.ts'
@@ -19,7 +23,8 @@ import { endDrain, takeDrain, waitingSuspect } from './suspect.sql.ts'
 export interface SuspectsOptions {
   store: Runner
   config: Config
-  lanes: Lane[]
+  /** The lanes for whose suspects it may drain. */
+  lanes: () => Lane[]
   session: Session
   attemptPool: AttemptPool
   /** Claims one suspect. Resolves with how many it got. */
@@ -33,6 +38,8 @@ const inTurnMs = 2_000
 
 /** How long a suspect waits for a worker that happens to be empty before one drains for it. */
 export const suspectPatienceMs = ({ pollMs }: Config): number => 2 * pollMs
+/** The least that it waits for a worker without late outcomes. */
+const latePatienceMs = 30_000
 
 /** Looks for suspects on behalf of a claimer. */
 export class Suspects {
@@ -54,11 +61,11 @@ export class Suspects {
     const { attemptPool } = this.#options
     if (attemptPool.hasSuspect) return true
     const nowMs = performance.now()
-    const isReady = this.#isDraining && attemptPool.isEmpty
+    const isReady = this.#isDraining && attemptPool.isIdle
     if (!isReady && nowMs - this.#lookedAtMs < everyMs) return this.#isDraining
     if (this.#sinceMs !== null && nowMs - this.#sinceMs > inTurnMs) return this.#letOthers()
     this.#lookedAtMs = nowMs
-    return attemptPool.isEmpty ? this.#take(nowMs) : this.#consider()
+    return attemptPool.isEmpty ? this.#take(nowMs) : this.#consider(nowMs)
   }
 
   /** Other jobs were claimed. */
@@ -81,11 +88,11 @@ export class Suspects {
     return true
   }
 
-  /** Decides whether this busy worker should drain. */
-  async #consider(): Promise<boolean> {
-    const { store, config, lanes, session, attemptPool } = this.#options
-    const [waiting] = await store.run(waitingSuspect, { lanes })
-    const isLong = waiting && waiting.waited_ms >= suspectPatienceMs(config)
+  /** Decides whether this busy worker should drain, or take a suspect although it has late outcomes. */
+  async #consider(nowMs: number): Promise<boolean> {
+    const { store, lanes, session, attemptPool } = this.#options
+    const [waiting] = await store.run(waitingSuspect, { lanes: lanes() })
+    const isLong = waiting && waiting.waited_ms >= this.#patienceMs()
     const [mine] = isLong ? await store.run(takeDrain, { ...waiting, sessionId: session.id() }) : []
     if (!mine) {
       await this.#endDrain()
@@ -93,7 +100,12 @@ export class Suspects {
     }
     this.#isDraining = true
     attemptPool.releaseWaiting()
-    return true
+    return attemptPool.isIdle ? this.#take(nowMs) : true
+  }
+
+  #patienceMs(): number {
+    const { config, attemptPool } = this.#options
+    return attemptPool.late > 0 ? Math.max(latePatienceMs, suspectPatienceMs(config)) : suspectPatienceMs(config)
   }
 
   async #endDrain(): Promise<void> {

@@ -1,5 +1,6 @@
 import { eventually } from '../deadline.ts'
 import type { Scenario } from '../scenario.ts'
+import { isOver } from '../scenario-context.ts'
 import { allowEndings, parkedJobs, refuseEndings, retryParkedNow } from './refused.sql.ts'
 import { startSubmitterAndWorkers, waitMs } from './steps.ts'
 
@@ -30,6 +31,13 @@ export const refused: Scenario = {
     await ask(retryParkedNow, {})
     await context.untilSent('parked_outcome.postpone', waitMs)
     await ask(allowEndings, {})
-    await context.untilFinal(ids, 2 * waitMs)
+    // one that was refused at the same moment would be tried again only after ten seconds
+    await eventually(
+      async () => {
+        await ask(retryParkedNow, {})
+        return (await context.jobs()).filter(({ id }) => ids.includes(id)).every(isOver)
+      },
+      { ms: 2 * waitMs, what: 'the outcomes were written', everyMs: 200 },
+    )
   },
 }

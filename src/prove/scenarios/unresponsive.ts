@@ -10,7 +10,8 @@ export const unresponsive: Scenario = {
   name: 'unresponsive',
   provokes: 'handlers that ignore a cancel or a lost lease, in all slots of all workers',
   also: ['session.beat', 'job.cancel', 'attempt.lost'],
-  behind: { 'session.beat': 'job.claim', 'attempt.lost': 'job.claim' },
+  // before that, a worker that is held up would wait for slots that nobody frees
+  behind: { 'session.beat': 'job.cancel', 'attempt.lost': 'job.cancel' },
   isFull: true,
   async run(context) {
     await startSubmitterAndWorkers(context)

@@ -16,6 +16,7 @@ export function endSessions(): Duty {
   return {
     name: 'endSessions',
     everyMs: 0,
+    budget: 'unlimited',
     async run(store) {
       const { stepMs, atMs } = await watch(store, clock)
       const steadiness = { steadyMs: clock.steadyMs(atMs), watchedMs: clock.watchedMs(atMs) }

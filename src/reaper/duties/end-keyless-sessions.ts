@@ -10,6 +10,7 @@ const batch = 500
 export const endKeylessSessions: Duty = {
   name: 'endKeyless',
   everyMs: 1_000,
+  budget: 'unlimited',
   async run(store) {
     const ended = await store.run(endKeyless, { limit: batch })
     return report({ ended, isFull: ended.length === batch })

@@ -6,7 +6,7 @@ import { type Duty, type DutyReport, type FailedRow, type Note, report } from '.
 
 const batch = 50
 /** The longest that one run may take: it is part of a sweep, and other orphans wait to be revived. Rows that it does not reach stay due. */
-const mostMs = 2_000
+const mostMs = 1_000
 
 /** Retries writing parked outcomes. The wait of each doubles with every refusal. */
 export const settleParked: Duty = {

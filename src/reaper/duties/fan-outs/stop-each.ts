@@ -1,6 +1,8 @@
+import { isCancelled } from '../../../postgres/connection.ts'
 import type { Runner } from '../../../postgres/store.ts'
 import { stopBarriers } from '../../../settle/fan-out.sql.ts'
-import { runBatch } from '../../../transitions/batch.ts'
+import { runBatch, type Told } from '../../../transitions/batch.ts'
+import { type CancelledRow, mostAtOnce } from '../../../transitions/cancel.sql.ts'
 import { type DutyReport, type Healed, report } from '../../duty.ts'
 import { batch, failedOf } from './healing.ts'
 
@@ -11,27 +13,71 @@ interface Unstopped {
   is_expired?: boolean
 }
 
-/** Cancels the remaining items of barriers, one barrier at a time: one that can't be stopped, or that someone holds, delays no other. */
-export async function stopEach<Row extends Unstopped>(
-  store: Runner,
-  rows: readonly Row[],
-  tell: (row: Row, cancelled: { id: string }[]) => Healed,
-): Promise<DutyReport> {
-  const all = report({})
-  let isCut = false
-  for (const row of rows) {
-    const [told] = await runBatch(store, {
+/** How long one run may take: other duties wait. It then continues with the barriers that it did not reach. */
+const mostMs = 1_000
+/** How long one statement may take. */
+const answerMs = 1_000
+/** By how much the number of items per statement is lowered on a server that needs longer than that, and the lowest that it gets. */
+const factor = 10
+const fewest = 5
+
+/**
+ * Cancels the remaining items of barriers, one barrier at a time: one that can't be stopped, or that someone holds, delays no other. On a slow
+ * server, it cancels fewer items per statement: one that is cancelled for its length is undone, and would be so each time.
+ */
+export class Stopper {
+  #limit = mostAtOnce
+  /** When each barrier that is still to be stopped was last tried, as a count of tries. */
+  #lastTry = new Map<string, number>()
+  #tries = 0
+
+  async stop<Row extends Unstopped>(
+    store: Runner,
+    rows: readonly Row[],
+    tell: (row: Row, cancelled: { id: string }[]) => Healed,
+  ): Promise<DutyReport> {
+    const untilMs = performance.now() + mostMs
+    const all = report({})
+    let hasMore = rows.length === batch
+    for (const row of this.#inTurn(rows)) {
+      if (performance.now() >= untilMs) {
+        hasMore = true
+        break
+      }
+      const told = await this.#stopOne(store, row)
+      if (told.is === 'done') {
+        // empty if its items have ended in the meantime, or another transaction holds all of them
+        if (told.answer.length > 0) all.healed.push(tell(row, told.answer))
+        hasMore ||= told.answer[0]?.is_cut === true
+      } else all[told.is === 'held' ? 'held' : 'failed'].push(failedOf(row, told.error))
+    }
+    // what can't be stopped must not keep the sweep going
+    return { ...all, isFull: hasMore && all.healed.length > 0 }
+  }
+
+  /** Those that were not tried for longest come first. */
+  #inTurn<Row extends Unstopped>(rows: readonly Row[]): Row[] {
+    this.#lastTry = new Map(rows.map(({ id }) => [id, this.#lastTry.get(id) ?? 0]))
+    const lastTryOf = ({ id }: Row) => this.#lastTry.get(id) ?? 0
+    return rows.toSorted((one, other) => lastTryOf(one) - lastTryOf(other))
+  }
+
+  async #stopOne(store: Runner, row: Unstopped): Promise<Told<CancelledRow[]>> {
+    this.#lastTry.set(row.id, ++this.#tries)
+    const startedMs = performance.now()
+    const [told] = (await runBatch(store, {
       items: [row],
       isWary: true,
-      run: async (runner) => [await runner.run(stopBarriers, { ids: [row.id], reason: whyStopped(row) })],
-    })
-    if (told?.is === 'done') {
-      // empty if its items have ended in the meantime, or another transaction holds all of them
-      if (told.answer.length > 0) all.healed.push(tell(row, told.answer))
-      isCut ||= told.answer[0]?.is_cut === true
-    } else if (told) all[told.is === 'held' ? 'held' : 'failed'].push(failedOf(row, told.error))
+      answerMs,
+      run: async (runner) => [
+        await runner.run(stopBarriers, { ids: [row.id], reason: whyStopped(row), limit: this.#limit }),
+      ],
+    })) as [Told<CancelledRow[]>]
+    if (told.is === 'held' && isCancelled(told.error)) this.#limit = Math.max(fewest, Math.floor(this.#limit / factor))
+    else if (told.is === 'done' && performance.now() - startedMs < answerMs / factor)
+      this.#limit = Math.min(mostAtOnce, this.#limit * 2)
+    return told
   }
-  return { ...all, isFull: isCut || (rows.length === batch && all.healed.length > 0) }
 }
 
 function whyStopped(row: Unstopped): string {

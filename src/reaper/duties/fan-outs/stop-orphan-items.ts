@@ -1,19 +1,22 @@
 import { findOrphanItems } from '../../../fan-out/heal.sql.ts'
 import type { Duty } from '../../duty.ts'
 import { batch } from './healing.ts'
-import { stopEach } from './stop-each.ts'
+import { Stopper } from './stop-each.ts'
 
 /** Cancels items whose barrier is gone. */
-export const stopOrphanItems: Duty = {
-  name: 'stopOrphanItems',
-  everyMs: 0,
-  async run(store) {
-    const rows = await store.run(findOrphanItems, { limit: batch })
-    return stopEach(store, rows, ({ id }, cancelled) => ({
-      barrier: id,
-      job: cancelled[0]?.id ?? id,
-      orphan: 'item-without-barrier',
-      message: `${cancelled.length} items no longer had a barrier; cancelled`,
-    }))
-  },
+export const stopOrphanItems = (): Duty => {
+  const stopper = new Stopper()
+  return {
+    name: 'stopOrphanItems',
+    everyMs: 0,
+    async run(store) {
+      const rows = await store.run(findOrphanItems, { limit: batch })
+      return stopper.stop(store, rows, ({ id }, cancelled) => ({
+        barrier: id,
+        job: cancelled[0]?.id ?? id,
+        orphan: 'item-without-barrier',
+        message: `${cancelled.length} items no longer had a barrier; cancelled`,
+      }))
+    },
+  }
 }
