@@ -69,7 +69,7 @@ create table holdfast.ready (
   submitted_at timestamptz,
   input text,
   -- the gate that it waits at, if a limit or fairness applies to it; null for most. See src/transitions/gates.sql.ts
-  gate_key text
+  gate_key text collate "C"
 ) with (
   autovacuum_vacuum_scale_factor = 0.02,
   autovacuum_vacuum_threshold = 5000,
@@ -131,7 +131,7 @@ create table holdfast.lease (
   -- null if its jobs belong to several tenants
   tenant text,
   -- the gate that its jobs came through, whose slots they hold; null for jobs without a limit
-  gate_key text,
+  gate_key text collate "C",
   -- one bit per job, in the order of job_ids; set once the job has left this lease
   done bit varying not null,
   -- the barriers that its jobs are items of; null if none of them is an item
@@ -1427,20 +1427,30 @@ create table holdfast.limiter (
   tag text not null generated always as (
     case when scope = 'kind' then 'k' when coalesce((coalesce(chosen -> 'fair', declared -> 'fair'))::boolean, false) then 'f' else 'q' end || name
   ) stored,
-  tokens double precision,
-  refilled_at timestamptz,
-  -- whether every queued job that it applies to waits at its gate. Transactions up to this one may have added jobs that do not
+  -- whether every queued job that it applies to was sent to its gate
   is_adopted boolean not null default false,
+  -- the transaction that changed it last; older ones may not know of it
   changed_txid xid8 not null default pg_current_xact_id(),
   changed_at timestamptz not null default now(),
   changed_by text,
+  primary key (scope, name)
+);
+
+-- How much of the rate of a limiter is left. Apart from the limiter, which every submit and every claim reads: while an old snapshot is open, the
+-- versions of a row that each claim writes pile up. Tokens of an earlier version of the limiter do not count.
+create table holdfast.limiter_bucket (
+  scope text not null,
+  name text not null,
+  changed_txid xid8 not null,
+  tokens double precision not null,
+  refilled_at timestamptz not null,
   primary key (scope, name)
 ) with (fillfactor = 50);
 
 -- A limit of one key of a kind, in place of the one that the kind has for each key.
 create table holdfast.key_limit (
   kind text not null,
-  key text not null,
+  key text collate "C" not null,
   concurrency int check (concurrency >= 0),
   rate int check (rate >= 1),
   rate_ms double precision check (rate_ms > 0),
@@ -1453,7 +1463,7 @@ create table holdfast.key_limit (
 create table holdfast.gate (
   queue text not null,
   kind text not null,
-  key text not null,
+  key text collate "C" not null,
   -- it may have jobs to let through
   is_open boolean not null default false,
   -- when it opens by itself; infinity: only by a hint
@@ -1476,8 +1486,10 @@ create index gate_later on holdfast.gate (queue, kind, next_at) where not is_ope
 create table holdfast.gate_hint (
   queue text not null,
   kind text not null,
-  key text not null,
+  key text collate "C" not null,
   txid xid8 not null default pg_current_xact_id(),
   held_until timestamptz,
   primary key (queue, kind, key, txid)
 ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+
+create index gate_hint_held on holdfast.gate_hint (queue, kind, key) where held_until is not null;

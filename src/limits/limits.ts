@@ -5,6 +5,8 @@ import { isName, nameForm } from '../job/names.ts'
 import { textOf } from '../job/validate-argument.ts'
 import type { Store } from '../postgres/store.ts'
 import {
+  type Adopted,
+  type AdoptionCursor,
   adoptJobs,
   changeKeyLimit,
   changeLimiter,
@@ -89,8 +91,11 @@ function limitsOf(row: LimitRow): Limit[] {
   return [...of('whole', all), ...(row.scope === 'kind' ? of('each', { kind: row.name, key: '*' }) : [])]
 }
 
-/** How many jobs one statement sends to their gates. */
-const adoptedAtOnce = 10_000
+/** How many jobs one statement looks at, to send them to their gates. */
+export const adoptedAtOnce = 10_000
+
+/** Where a walk over queued jobs starts. */
+export const startOfJobs: AdoptionCursor = { queue: '', kind: '', priority: 0, at_us: null }
 
 /** Writes the limits that these kinds declare. What was set at run time takes precedence. */
 export async function declareKinds(store: Store, jobs: readonly AnyJob[]): Promise<void> {
@@ -100,45 +105,59 @@ export async function declareKinds(store: Store, jobs: readonly AnyJob[]): Promi
       JSON.stringify(limit ? { [limit.key === undefined ? 'whole' : 'each']: rulesOf(limit) } : {}),
     ),
   })
-  if (written.length > 0) await settleChange(store)
+  if (written.length > 0) await settleChange(store, true)
 }
 
 /** Sets a limit at run time. It takes precedence over what the code declares until it is removed. */
 async function setLimit(store: Store, target: LimitTarget, rules: QueueRules, by: string | null): Promise<void> {
   checkTarget(target)
   checkRules(target, rules)
-  if ('kind' in target && target.key !== undefined && target.key !== '*')
-    await store.contend(changeKeyLimit, {
-      kind: target.kind,
-      key: checkedLimitKey(target.kind, target.key),
-      rules: JSON.stringify(rules),
-      by,
-    })
-  else
-    await store.contend(changeLimiter, { ...placeOf(target), set: JSON.stringify(partsOf(target, rules)), unset: [], by })
-  await settleChange(store)
+  const [changed] =
+    'kind' in target && target.key !== undefined && target.key !== '*'
+      ? await store.contend(changeKeyLimit, {
+          kind: target.kind,
+          key: checkedLimitKey(target.kind, target.key),
+          rules: JSON.stringify(rules),
+          by,
+        })
+      : await store.contend(changeLimiter, {
+          ...placeOf(target),
+          set: JSON.stringify(partsOf(target, rules)),
+          unset: [],
+          by,
+        })
+  await settleChange(store, changed?.is_new ?? false)
 }
 
 /** Removes what was set at run time; what the code declares applies again. */
 async function removeLimit(store: Store, target: LimitTarget, by: string | null): Promise<void> {
   checkTarget(target)
-  if ('kind' in target && target.key !== undefined && target.key !== '*')
+  if ('kind' in target && target.key !== undefined && target.key !== '*') {
     await store.contend(removeKeyLimit, { kind: target.kind, key: target.key })
-  else
-    await store.contend(changeLimiter, {
-      ...placeOf(target),
-      set: '{}',
-      unset: 'queue' in target ? ['whole', 'fair', 'weights'] : [target.key === '*' ? 'each' : 'whole'],
-      by,
-    })
-  await settleChange(store)
+    return settleChange(store, false)
+  }
+  const [changed] = await store.contend(changeLimiter, {
+    ...placeOf(target),
+    set: '{}',
+    unset: 'queue' in target ? ['whole', 'fair', 'weights'] : [target.key === '*' ? 'each' : 'whole'],
+    by,
+  })
+  await settleChange(store, changed?.is_new ?? false)
 }
 
 /** Sends queued jobs to the gates of a limit that has just been set. The reaper goes on if this process dies. */
-async function settleChange(store: Store): Promise<void> {
+async function settleChange(store: Store, isNew: boolean): Promise<void> {
   await store.contend(dropEmptyLimiters, {})
-  for (let moved = adoptedAtOnce; moved >= adoptedAtOnce; )
-    moved = (await store.run(adoptJobs, { most: adoptedAtOnce }))[0]?.moved ?? 0
+  let cursor: AdoptionCursor | undefined = isNew ? startOfJobs : undefined
+  while (cursor) {
+    const [next]: Adopted[] = await store.run(adoptJobs, {
+      ...cursor,
+      isAll: false,
+      most: adoptedAtOnce,
+      beganMs: null,
+    })
+    cursor = next?.is_end === false ? next : undefined
+  }
 }
 
 function placeOf(target: LimitTarget): { scope: 'kind' | 'queue'; name: string } {

@@ -9,6 +9,7 @@ import { type Statement, textOf } from '../postgres/sql.ts'
 import { itemDefinitions } from '../transitions/barrier-counters.sql.ts'
 import { joinDefinition } from '../transitions/end.sql.ts'
 import { logDefinitions } from '../transitions/event-log.sql.ts'
+import { gateAdoptionDefinitions } from '../transitions/gate-adoption.sql.ts'
 import { gateOpeningDefinitions } from '../transitions/gate-opening.sql.ts'
 import { gatePickDefinitions } from '../transitions/gate-picks.sql.ts'
 import { gateRoomDefinitions } from '../transitions/gate-room.sql.ts'
@@ -47,6 +48,7 @@ export const definitions: readonly Definition[] = [
   ...hintDefinitions,
   ...gateRoomDefinitions,
   ...gateOpeningDefinitions,
+  ...gateAdoptionDefinitions,
   ...gatePickDefinitions,
   ...gatedClaimDefinitions,
 ].map((statement) => ({

@@ -1,6 +1,6 @@
 import { raw, sql, statement } from '../postgres/sql.ts'
 import { isFitting, isLight, weighing } from './claim-size.sql.ts'
-import { steady } from './gates.sql.ts'
+import { inGateOrder, isAtGate, steady } from './gates.sql.ts'
 import { isNoSuspect, isSuspect } from './suspect.sql.ts'
 
 /** Writes what a gate has let through, and whether it stays open. \`is_dry\`: it had no more jobs for this claim. */
@@ -26,8 +26,9 @@ const passGate = sql`
         from generate_series(1, 4) as level (priority)
         cross join lateral (
           select job.run_at from holdfast.ready as job
-          where job.queue = own.queue and job.kind = own.kind and job.gate_key = own.key and job.priority = level.priority and ${isNoSuspect}
-          order by job.run_at limit 1
+          where job.queue = own.queue and job.kind = own.kind and ${isNoSuspect}
+            and ${isAtGate({ key: 'own.key', priority: 'level.priority', until: `'infinity'` })}
+          order by ${inGateOrder} limit 1
         ) as first;
         stays := later <= now();
         -- jobs are left that this worker can't take: others get their turn
@@ -52,6 +53,7 @@ const pickLane = sql`
     declare
       wide constant int := least(in_room, 200);
       shares constant jsonb := (select limiter.weights from holdfast.limiter where limiter.scope = 'queue' and limiter.name = in_queue);
+      own_gates tid[];
       gates holdfast.gate[];
       weights double precision[];
       rest double precision;
@@ -67,22 +69,45 @@ const pickLane = sql`
       bytes := 0;
       is_cut := false;
       is_more := false;
-      gates := array(
-        select mine from (
-          select * from holdfast.gate
-          where gate.queue = in_queue and gate.kind = in_kind and gate.is_open and (in_tenant is null or split_part(gate.key, ' ', 1) in ('', in_tenant))
-          order by gate.queue, gate.kind, gate.is_open, gate.served
-          limit wide
-          for update skip locked
-        ) as mine
-      );
+      if in_tenant is not null and exists (select from holdfast.limiter where limiter.tag = 'f' || in_queue) then
+        -- each tenant has gates of its own, next to each other
+        own_gates := array(
+          select one.place from unnest(array['', in_tenant]) as who (tenant)
+          cross join lateral (
+            select gate.ctid as place from holdfast.gate
+            where gate.queue = in_queue and gate.kind = in_kind and gate.key >= who.tenant || ' ' and gate.key < who.tenant || '!' and gate.is_open
+            order by gate.queue, gate.kind, gate.key
+          ) as one
+        );
+        gates := array(
+          select mine from (
+            select * from holdfast.gate where gate.ctid = any(own_gates) and gate.is_open order by gate.served limit wide for update skip locked
+          ) as mine
+        );
+      else
+        gates := array(
+          select mine from (
+            select * from holdfast.gate
+            where gate.queue = in_queue and gate.kind = in_kind and gate.is_open
+            order by gate.queue, gate.kind, gate.is_open, gate.served
+            limit wide
+            for update skip locked
+          ) as mine
+        );
+      end if;
       weights := array(select coalesce((shares ->> split_part(one.key, ' ', 1))::double precision, 1) from unnest(gates) as one);
       rest := (select sum(weight) from unnest(weights) as one (weight));
       for number in 1 .. cardinality(gates) loop
         exit when cardinality(places) >= in_room or is_cut;
         own := gates[number];
+        -- the hint may have come after hints were looked at
+        own.held_until := greatest(own.held_until, (
+          select max(hint.held_until) from holdfast.gate_hint as hint
+          where hint.queue = own.queue and hint.kind = own.kind and hint.key = own.key and hint.held_until is not null
+        ));
         select * into has from holdfast.gate_room(own);
-        quota := ceil((in_room - cardinality(places)) * weights[number] / rest);
+        -- sums of fractions are not exact: never more than there is room for
+        quota := ceil((in_room - cardinality(places)) * least(1, weights[number] / greatest(rest, weights[number])));
         rest := rest - weights[number];
         quota := case when own.held_until > now() then 0 else least(quota, has.slots, floor(has.tokens)::int) end;
         due := '{}';
@@ -93,9 +118,9 @@ const pickLane = sql`
             from generate_series(1, 4) as level (priority)
             cross join lateral (
               select job.ctid as place, ${isLight} as is_light from holdfast.ready as job
-              where job.queue = in_queue and job.kind = in_kind and job.gate_key = own.key and job.priority = level.priority and job.run_at <= now()
+              where job.queue = in_queue and job.kind = in_kind and ${isAtGate({ key: 'own.key', priority: 'level.priority', until: 'now()' })}
                 and job.stage < in_count and ${isNoSuspect} and not (for_remote and job.is_part) and (in_tenant is null or job.tenant = in_tenant)
-              order by job.run_at
+              order by ${inGateOrder}
               limit quota
               for update skip locked
             ) as picked
@@ -116,11 +141,12 @@ const pickLane = sql`
         is_more := is_more or (quota > 0 and cardinality(due) = quota);
         perform holdfast.pass_gate(own, has.slots, has.tokens, has.token_ms, cardinality(got), weights[number], cardinality(due) < quota and not is_cut);
       end loop;
-      is_more := is_cut or cardinality(places) < in_room and (is_more or exists (
-        select from holdfast.gate
-        where gate.queue = in_queue and gate.kind = in_kind and gate.is_open and (in_tenant is null or split_part(gate.key, ' ', 1) in ('', in_tenant))
-          and gate.key <> all(array(select one.key from unnest(gates) as one))
-      ));
+      is_more := is_cut or cardinality(places) < in_room and (is_more or case
+        when own_gates is not null then cardinality(own_gates) > cardinality(gates)
+        else exists (
+          select from holdfast.gate
+          where gate.queue = in_queue and gate.kind = in_kind and gate.is_open and gate.key <> all(array(select one.key from unnest(gates) as one))
+        ) end);
     end $$`
 
 /** The same for suspects: finds one by its own index, and asks its gate. A suspect runs alone, so its size does not matter. */
@@ -146,6 +172,8 @@ const pickSuspect = sql`
             select job.gate_key, job.ctid, job.run_at from holdfast.ready as job
             where job.queue = in_queue and job.kind = in_kind and job.priority = level.priority and job.run_at <= now() and job.gate_key is not null
               and job.stage < in_count and ${isSuspect} and not (for_remote and job.is_part) and (in_tenant is null or job.tenant = in_tenant)
+              -- suspects at a full gate hide no others
+              and holdfast.has_room(in_queue, in_kind, job.gate_key)
             order by job.run_at
             limit 20
           ) as job

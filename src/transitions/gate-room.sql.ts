@@ -17,6 +17,7 @@ const limiterRoom = sql`
     language plpgsql ${steady} as $$
     declare
       own holdfast.limiter;
+      bucket holdfast.limiter_bucket;
       held bigint;
     begin
       is_busy := false;
@@ -39,10 +40,20 @@ const limiterRoom = sql`
       -- greatest() would make 0 of no limit
       room := case when own.concurrency is not null then greatest(0, own.concurrency - coalesce(held, 0)) end;
       if own.rate is not null then
-        tokens := holdfast.tokens_now(own.tokens, own.refilled_at, own.rate, own.rate_ms);
+        select * into bucket from holdfast.limiter_bucket as one where one.scope = in_scope and one.name = in_name and one.changed_txid = own.changed_txid;
+        tokens := holdfast.tokens_now(bucket.tokens, bucket.refilled_at, own.rate, own.rate_ms);
         token_ms := own.rate_ms / own.rate;
         room := least(room, floor(tokens)::int);
       end if;
+    end $$`
+
+/** Writes how many tokens a limiter has left. The caller has locked the limiter, so nobody else writes them. */
+const spendTokens = sql`
+    create or replace function holdfast.spend_tokens(in_scope text, in_name text, in_left double precision) returns void language plpgsql ${steady} as $$
+    begin
+      insert into holdfast.limiter_bucket as one (scope, name, changed_txid, tokens, refilled_at)
+      select limiter.scope, limiter.name, limiter.changed_txid, in_left, now() from holdfast.limiter where limiter.scope = in_scope and limiter.name = in_name
+      on conflict (scope, name) do update set changed_txid = excluded.changed_txid, tokens = excluded.tokens, refilled_at = excluded.refilled_at;
     end $$`
 
 /**
@@ -62,8 +73,10 @@ const gateRoom = sql`
       left join holdfast.key_limit as one on one.kind = own.kind and one.key = substr(own.key, strpos(own.key, ' ') + 1);
       if most.concurrency is not null then
         slots := greatest(0, most.concurrency - coalesce((
+          -- as a comparison of rows, it fits no index but that of gates
           select sum(length(lease.done) - bit_count(lease.done)) from holdfast.lease
-          where lease.kind = own.kind and lease.queue = own.queue and lease.gate_key = own.key
+          where lease.gate_key is not null and (lease.kind, lease.queue, lease.gate_key) >= (own.kind, own.queue, own.key)
+            and (lease.kind, lease.queue, lease.gate_key) <= (own.kind, own.queue, own.key)
         ), 0));
       end if;
       if most.rate is not null then
@@ -106,6 +119,7 @@ const hasRoom = sql`
 export const gateRoomDefinitions = [
   statement<never>()('define.tokens_now', () => tokensNow),
   statement<never>()('define.limiter_room', () => limiterRoom),
+  statement<never>()('define.spend_tokens', () => spendTokens),
   statement<never>()('define.gate_room', () => gateRoom),
   statement<never>()('define.has_room', () => hasRoom),
 ]

@@ -18,7 +18,8 @@ const pickGated = sql`
       room int;
       taken int;
       used double precision := 0;
-      by_queue int[] := array_fill(0, array[cardinality(in_queues)]);
+      before record;
+      by_lane int[] := array_fill(0, array[cardinality(in_queues)]);
     begin
       if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'holdfast: jobs with limits can be claimed only under the isolation level read committed, not %', current_setting('transaction_isolation')
@@ -39,9 +40,10 @@ const pickGated = sql`
         select * into whole from holdfast.limiter_room('kind', lane.kind);
         select * into whole_queue from holdfast.limiter_room('queue', lane.queue);
         is_more := is_more or whole.is_busy or whole_queue.is_busy;
-        -- what this claim has picked in the same queue is in no lease yet
-        taken := (select coalesce(sum(one.count), 0) from unnest(in_queues, by_queue) as one (queue, count) where one.queue = lane.queue);
-        room := least(in_most - cardinality(places), whole.room, whole_queue.room - taken);
+        -- what this claim has picked in the same queue, or of the same kind, is in no lease yet
+        select coalesce(sum(one.count) filter (where one.queue = lane.queue), 0) as queue, coalesce(sum(one.count) filter (where one.kind = lane.kind), 0) as kind
+        into before from unnest(in_queues, in_kinds, by_lane) as one (queue, kind, count);
+        room := least(in_most - cardinality(places), whole.room - before.kind, whole_queue.room - before.queue);
         due_ms := least(due_ms, case when whole.tokens < 1 then (1 - whole.tokens) * whole.token_ms end,
           case when whole_queue.tokens < 1 then (1 - whole_queue.tokens) * whole_queue.token_ms end);
         continue when room <= 0;
@@ -53,13 +55,14 @@ const pickGated = sql`
         taken := cardinality(got.places);
         places := places || got.places;
         used := used + got.bytes;
-        by_queue[lane.number] := taken;
+        by_lane[lane.number] := taken;
         is_more := is_more or got.is_more;
-        update holdfast.limiter set tokens = whole.tokens - taken, refilled_at = now()
-        where limiter.scope = 'kind' and limiter.name = lane.kind and whole.tokens is not null;
-        -- two lanes may share the tokens of a queue
-        update holdfast.limiter set tokens = whole_queue.tokens - taken, refilled_at = now()
-        where limiter.scope = 'queue' and limiter.name = lane.queue and whole_queue.tokens is not null;
+        if taken > 0 and whole.tokens is not null then
+          perform holdfast.spend_tokens('kind', lane.kind, whole.tokens - taken);
+        end if;
+        if taken > 0 and whole_queue.tokens is not null then
+          perform holdfast.spend_tokens('queue', lane.queue, whole_queue.tokens - taken);
+        end if;
         exit when got.is_cut;
       end loop;
       due_ms := least(due_ms, (

@@ -13,7 +13,8 @@
  * commit. That needs `read committed`; the function refuses to run under any other isolation level.
  *
  * The second invariant: a gate at which a due job waits and that has a free slot is open, or has a hint, or opens by itself at `next_at`.
- * Only the holder of the gate's lock closes it, and deletes its hints. A claim that leaves jobs because of their size leaves their gate open.
+ * Only the holder of the gate's lock closes it, and deletes its hints, so many at a time. A claim that leaves jobs because of their size leaves
+ * their gate open. Without workers, hints would pile up; the leader then collects them as a claim does.
  *
  * What can meet, and what the second one finds:
  * - claim against claim, same gate: the second one skips the locked row, says that it did, and its worker looks again in a moment. Nothing
@@ -27,18 +28,23 @@
  *   leaves a hint, because the gate may be closed until the time at which the job was due before.
  * - claim against cancel of a queued job: one of them gets the row in `ready`. The claim has locked it before it counts it as let through.
  * - claim against a job that can't be claimed: the whole claim fails and is undone, gates, tokens and hints included. The jobs that it picked
- *   are tried apart, past their gates, in claims that are never committed, and those to blame are postponed: src/worker/unclaimable.ts.
+ *   are tried apart, past their gates, in claims that are never committed, and those to blame are postponed: src/worker/unclaimable.ts. A kind
+ *   with more of them than that, or with a gate that can't be read or written, is claimed apart from all others.
+ * - claim against RateLimited: the hint that holds a gate back is read again after the gate is locked, because the claim may have looked at
+ *   hints while another one still held the gate.
  * - claim against the end of its session, or an answer that is lost: the slots are held by a lease like any other, until it is revived or
  *   released. The limit is never exceeded by that; it is underused until then.
  * - claim against a change of the limit: the claim goes by the limit that it read after it had locked the gate. A lower limit takes nobody's
  *   lease away; the gate stays closed until fewer hold one. A change leaves a hint at every gate, so a higher one takes effect at once.
+ *   A gate that was added meanwhile, by a claim that read the earlier limit, gets its hint when the change counts as adopted.
  * - a limit that is set while the ordinary claim runs: a claim whose snapshot is older takes jobs as before; they are counted from the moment
- *   at which their leases get a gate key (`adopting`). Jobs queued by transactions that are older than the limit have no gate key, and
- *   the ordinary claim leaves them alone from then on: until the last such transaction has ended, adopting is repeated.
+ *   at which their leases get a gate key. Jobs queued by transactions that are older than the limit have no gate key, and the ordinary claim
+ *   leaves them alone from then on: see gate-adoption.sql.ts.
  * - two claims that add the same gate: one waits for the other to commit, and finds its row. Gates are added in the order of their keys, by
  *   claims that hold no lock yet, so that they can't deadlock.
  * - a gate that is removed because nobody has used it for long, against a hint: the hint stays, and the next claim adds the gate again.
  * - a lost notification: polling finds the hint.
+ * - a stranger that locks a gate, or a limiter, for hours: its jobs wait, and no others do. Workers that find it locked look again now and then.
  *
  * What is left to the reaper: a gate that is closed although it should not be, which only a write by hand or a restore can cause.
  *
@@ -99,10 +105,23 @@ export const hintDefinitions = [
   statement<never>()(
     'define.lease_hints',
     () => sql`
-    create or replace trigger lease_hints after update or delete on holdfast.lease for each row when (old.gate_key is not null)
+    create or replace trigger lease_hints after update of done or delete on holdfast.lease for each row when (old.gate_key is not null)
     execute function holdfast.hint_left()`,
   ),
 ]
 
 /** Settings of all functions of gates: their plans must not depend on statistics. */
 export const steady = raw('set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off')
+
+/**
+ * Whether the row `job` of `ready` waits at a gate with this priority, due in this range. To be used with the order of the gates' index. As a
+ * comparison of rows it fits no other index: if it named the columns one by one, the planner might walk over a whole kind for one gate.
+ */
+export function isAtGate(p: { key: string; priority: string; until: string }): Sql {
+  const columns = '(job.gate_key, job.priority, job.run_at)'
+  return raw(`job.gate_key is not null and ${columns} >= (${p.key}, ${p.priority}::smallint, '-infinity'::timestamptz)
+            and ${columns} <= (${p.key}, ${p.priority}::smallint, ${p.until}::timestamptz)`)
+}
+
+/** The order of the gates' index. */
+export const inGateOrder = raw('job.queue, job.kind, job.gate_key, job.priority, job.run_at')

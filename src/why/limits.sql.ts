@@ -19,8 +19,9 @@ const holders = (which: string) => `'holding', (
 const ofLimiter = (scope: 'kind' | 'queue') => `
         select json_build_object('scope', '${scope}', 'name', limiter.name, 'key', null, 'concurrency', limiter.concurrency, 'rate', limiter.rate,
           'rateMs', limiter.rate_ms, 'tokens', case when limiter.rate is not null then
-            holdfast.tokens_now(limiter.tokens, limiter.refilled_at, limiter.rate, limiter.rate_ms) end, ${holders(`lease.${scope} = limiter.name`)}) as told
+            holdfast.tokens_now(bucket.tokens, bucket.refilled_at, limiter.rate, limiter.rate_ms) end, ${holders(`lease.${scope} = limiter.name`)}) as told
         from holdfast.limiter
+        left join holdfast.limiter_bucket as bucket on bucket.scope = limiter.scope and bucket.name = limiter.name and bucket.changed_txid = limiter.changed_txid
         where limiter.scope = '${scope}' and limiter.name = ready.${scope} and (limiter.concurrency is not null or limiter.rate is not null)`
 
 /** The limits that apply to the row `job` if it is queued at a gate, with who holds their slots; null if it is not. */

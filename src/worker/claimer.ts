@@ -41,6 +41,9 @@ const wakeWriteMs = 1_000
  */
 const mostAtOnce = 1_000
 
+/** After how many looks in a row at gates that others hold it asks for wake-ups, as an idle worker does. */
+const mostFruitless = 4
+
 /** What a claim took. `isFilled`: there may be more. */
 interface Claimed {
   count: number
@@ -231,8 +234,10 @@ export class Claimer implements Service {
   }
 
   /** Gates are left, but other claims hold them, or this one had too many to look at. */
-  #lookAgain(count: number): number {
+  async #lookAgain(count: number): Promise<number> {
     this.#fruitless = count === 0 ? this.#fruitless + 1 : 0
+    // a claim holds a gate for milliseconds; a stranger may hold one for hours, and other jobs must not wait for the next look
+    if (this.#fruitless > mostFruitless) await this.#setWakeWanted(true)
     return Math.min(this.#options.config.pollMs, 2 ** Math.min(this.#fruitless, 8) * (0.5 + Math.random()))
   }
 

@@ -30,16 +30,39 @@ export interface GatedTrial extends GatedClaim {
   isRemote: boolean
 }
 
-/** The jobs that a claim through gates would take, by what `ready` and the gates say. Its caller rolls it back. */
+/**
+ * The jobs that a claim through gates would take, by what `ready` and the gates say, and then the next ones at the same gates: a gate with one
+ * slot lets one through, but all that wait there may be bad. Its caller rolls it back.
+ */
 export const gatedIds = statement<{ id: string }>()(
   'gate.pick',
   (p: GatedTrial) => sql`
-  select job.job_id as id
-  from holdfast.pick_gated(${p.lanes.map(({ queue }) => queue)}::text[], ${p.lanes.map(({ kind }) => kind)}::text[],
-    ${p.lanes.map(({ stageCount }) => stageCount)}::smallint[], ${p.most}::int, ${p.mostBytes}::float8, ${p.tenant ?? null}::text, ${p.isRemote}::boolean,
-    ${p.isSuspect}::boolean, ${p.after}::text) as picked
-  cross join lateral unnest(picked.places) as one (place)
-  cross join lateral (select waiting.job_id from holdfast.ready as waiting where waiting.ctid = one.place) as job`,
+  with picked as materialized (
+    select waiting.job_id, waiting.queue, waiting.kind, waiting.gate_key
+    from holdfast.pick_gated(${p.lanes.map(({ queue }) => queue)}::text[], ${p.lanes.map(({ kind }) => kind)}::text[],
+      ${p.lanes.map(({ stageCount }) => stageCount)}::smallint[], ${p.most}::int, ${p.mostBytes}::float8, ${p.tenant ?? null}::text, ${p.isRemote}::boolean,
+      ${p.isSuspect}::boolean, ${p.after}::text) as look
+    cross join lateral unnest(look.places) as one (place)
+    cross join lateral (select * from holdfast.ready where ready.ctid = one.place) as waiting
+  )
+  select every.id
+  from (
+    select picked.job_id as id, 1 as turn
+    from picked
+    union all
+    select next.job_id, 2
+    from (select distinct queue, kind, gate_key from picked) as gate
+    cross join lateral (
+      select job.job_id
+      from holdfast.ready as job
+      where job.queue = gate.queue and job.kind = gate.kind and job.gate_key = gate.gate_key and job.run_at <= now() and ${isSuspect} = ${p.isSuspect}::boolean
+      order by job.queue, job.kind, job.gate_key, job.priority, job.run_at
+      limit 100
+    ) as next
+  ) as every
+  group by every.id
+  order by min(every.turn)
+  limit 2000`,
 )
 
 /** Reads all that a worker would get. */

@@ -72,7 +72,9 @@ export const limitsMade: Made[] = [
   {
     async make(on) {
       const id = await atGate(on, { rate: { limit: 10, perMs: 3_600_000 } })
-      await on.query('update holdfast.limiter set tokens = 0, refilled_at = now() where rate is not null')
+      await on.query(
+        `insert into holdfast.limiter_bucket select scope, name, changed_txid, 0, now() from holdfast.limiter where rate is not null`,
+      )
       return id
     },
     code: 'limit-rate',
