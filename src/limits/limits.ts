@@ -92,7 +92,7 @@ function limitsOf(row: LimitRow): Limit[] {
 }
 
 /** How many jobs one statement looks at, to send them to their gates. */
-export const adoptedAtOnce = 10_000
+const adoptedAtOnce = 10_000
 
 /** Where a walk over queued jobs starts. */
 export const startOfJobs: AdoptionCursor = { queue: '', kind: '', priority: 0, at_us: null }
