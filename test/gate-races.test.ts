@@ -144,7 +144,7 @@ test('in a fair queue, a remote worker of one tenant gets the jobs of its tenant
   await hf.limits.set({ queue: 'far' }, { fair: true })
   await hf.submitMany(
     far,
-    many(300, (n) => ({ input: null, tenant: `other-${n}` })),
+    many(300, (n) => ({ input: null, tenant: `aaa-${n}` })),
   )
   const own = await hf.submit(far, null, { tenant: 'acme' })
   await hf.submit(far, null, { tenant: 'acme-two' })

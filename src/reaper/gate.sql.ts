@@ -90,7 +90,7 @@ export const collectHints = statement<{ after: string }>()(
     ) as next
     where lane.number < 100
   )
-  select holdfast.open_gates(every.queues, every.kinds, ${p.after}::text, ${p.limit}::int) as after
+  select holdfast.open_gates(every.queues, every.kinds, null, ${p.after}::text, ${p.limit}::int) as after
   from (select array_agg(lane.queue) as queues, array_agg(lane.kind) as kinds from lane) as every
   where every.queues is not null and exists (select from holdfast.gate_hint offset ${manyHints})`,
 )

@@ -1,5 +1,5 @@
-import { raw, sql, statement } from '../postgres/sql.ts'
-import { steady } from './gates.sql.ts'
+import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
+import { isOfTenant, steady } from './gates.sql.ts'
 
 /** Where the turns of a lane are: what the next open gate was served, or else the one that was served most. */
 const turnOf = sql`
@@ -18,40 +18,46 @@ const mostHints = raw('10000')
 /** A gate that was idle does not catch up on turns that it did not want. */
 const servedOnOpening = raw('greatest(gate.served, holdfast.turn_of(gate.queue, gate.kind))')
 
+/** The next keys that have hints, lane by lane, one look at the index for each. */
+const hintedKeys = (who: Sql, which: Sql) => sql`
+        select array_agg(found.queue) as queues, array_agg(found.kind) as kinds, array_agg(found.key) as keys,
+          -- of the lanes in which there may be more
+          min(found.key) filter (where found.depth = per_lane) as last
+        into hinted
+        from (
+          with recursive step (queue, kind, tenant, key, depth) as (
+            select lane.queue, lane.kind, who.tenant, in_after collate "C", 0
+            from (select distinct queue, kind from unnest(in_queues, in_kinds) as one (queue, kind)) as lane
+            cross join ${who}
+            union all
+            select step.queue, step.kind, step.tenant, next.key, step.depth + 1
+            from step
+            cross join lateral (
+              select hint.key from holdfast.gate_hint as hint
+              where hint.queue = step.queue and hint.kind = step.kind and hint.key > step.key and ${which} order by hint.queue, hint.kind, hint.key limit 1
+            ) as next
+            where step.depth < per_lane
+          )
+          select * from step where step.depth > 0
+        ) as found;`
+
 /**
  * Opens gates that have hints or whose time has come. Returns where the next look for hints starts: keys are looked at in order, after the last
  * one of the previous look, so that every hint has its turn.
  */
 const openGates = sql`
-    create or replace function holdfast.open_gates(in_queues text[], in_kinds text[], in_after text, in_most int) returns text language plpgsql ${steady} as $$
+    create or replace function holdfast.open_gates(in_queues text[], in_kinds text[], in_tenant text, in_after text, in_most int) returns text language plpgsql ${steady} as $$
     declare
       per_lane constant int := greatest(1, least(in_most, 4 * in_most / greatest(1, cardinality(in_queues))));
       hinted record;
       mine record;
     begin
-      select array_agg(found.queue) as queues, array_agg(found.kind) as kinds, array_agg(found.key) as keys,
-        -- of the lanes in which there may be more
-        min(found.key) filter (where found.depth = per_lane) as last
-      into hinted
-      from (
-        with recursive step (queue, kind, key, depth) as (
-          select lane.queue, lane.kind, first.key, 1
-          from (select distinct queue, kind from unnest(in_queues, in_kinds) as one (queue, kind)) as lane
-          cross join lateral (
-            select hint.key from holdfast.gate_hint as hint
-            where hint.queue = lane.queue and hint.kind = lane.kind and hint.key > in_after order by hint.queue, hint.kind, hint.key limit 1
-          ) as first
-          union all
-          select step.queue, step.kind, next.key, step.depth + 1
-          from step
-          cross join lateral (
-            select hint.key from holdfast.gate_hint as hint
-            where hint.queue = step.queue and hint.kind = step.kind and hint.key > step.key order by hint.queue, hint.kind, hint.key limit 1
-          ) as next
-          where step.depth < per_lane
-        )
-        select * from step
-      ) as found;
+      if in_tenant is null then
+        ${hintedKeys(raw(`(values (''::text)) as who (tenant)`), raw('true'))}
+      else
+        -- hints of others are looked at by whoever may take their jobs
+        ${hintedKeys(raw(`unnest(array['', in_tenant]) as who (tenant)`), isOfTenant('hint.key', 'step.tenant'))}
+      end if;
       if hinted.keys is not null then
         insert into holdfast.gate (queue, kind, key)
         select * from unnest(hinted.queues, hinted.kinds, hinted.keys) as one (queue, kind, key) order by 1, 2, 3

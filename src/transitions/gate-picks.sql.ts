@@ -1,6 +1,6 @@
 import { raw, sql, statement } from '../postgres/sql.ts'
 import { isFitting, isLight, weighing } from './claim-size.sql.ts'
-import { inGateOrder, isAtGate, steady } from './gates.sql.ts'
+import { inGateOrder, isAtGate, isOfTenant, steady } from './gates.sql.ts'
 import { isNoSuspect, isSuspect } from './suspect.sql.ts'
 
 /** Writes what a gate has let through, and whether it stays open. \`is_dry\`: it had no more jobs for this claim. */
@@ -57,6 +57,7 @@ const pickLane = sql`
       gates holdfast.gate[];
       weights double precision[];
       rest double precision;
+      are_held boolean;
       own holdfast.gate;
       has record;
       quota int;
@@ -70,12 +71,11 @@ const pickLane = sql`
       is_cut := false;
       is_more := false;
       if in_tenant is not null and exists (select from holdfast.limiter where limiter.tag = 'f' || in_queue) then
-        -- each tenant has gates of its own, next to each other
         own_gates := array(
           select one.place from unnest(array['', in_tenant]) as who (tenant)
           cross join lateral (
             select gate.ctid as place from holdfast.gate
-            where gate.queue = in_queue and gate.kind = in_kind and gate.key >= who.tenant || ' ' and gate.key < who.tenant || '!' and gate.is_open
+            where gate.queue = in_queue and gate.kind = in_kind and ${isOfTenant('gate.key', 'who.tenant')} and gate.is_open
             order by gate.queue, gate.kind, gate.key
           ) as one
         );
@@ -97,14 +97,17 @@ const pickLane = sql`
       end if;
       weights := array(select coalesce((shares ->> split_part(one.key, ' ', 1))::double precision, 1) from unnest(gates) as one);
       rest := (select sum(weight) from unnest(weights) as one (weight));
+      -- a hint that holds a gate back may have come after hints were looked at
+      are_held := exists (select from holdfast.gate_hint as hint where hint.queue = in_queue and hint.kind = in_kind and hint.held_until is not null);
       for number in 1 .. cardinality(gates) loop
         exit when cardinality(places) >= in_room or is_cut;
         own := gates[number];
-        -- the hint may have come after hints were looked at
-        own.held_until := greatest(own.held_until, (
-          select max(hint.held_until) from holdfast.gate_hint as hint
-          where hint.queue = own.queue and hint.kind = own.kind and hint.key = own.key and hint.held_until is not null
-        ));
+        if are_held then
+          own.held_until := greatest(own.held_until, (
+            select max(hint.held_until) from holdfast.gate_hint as hint
+            where hint.queue = own.queue and hint.kind = own.kind and hint.key = own.key and hint.held_until is not null
+          ));
+        end if;
         select * into has from holdfast.gate_room(own);
         -- sums of fractions are not exact: never more than there is room for
         quota := ceil((in_room - cardinality(places)) * least(1, weights[number] / greatest(rest, weights[number])));

@@ -28,7 +28,7 @@ const pickGated = sql`
       places := '{}';
       is_more := false;
       if not for_suspects then
-        after := holdfast.open_gates(in_queues, in_kinds, in_after, greatest(20, least(in_most, 200)));
+        after := holdfast.open_gates(in_queues, in_kinds, in_tenant, in_after, greatest(20, least(in_most, 200)));
         is_more := after <> '';
       end if;
       for lane in

@@ -125,3 +125,8 @@ export function isAtGate(p: { key: string; priority: string; until: string }): S
 
 /** The order of the gates' index. */
 export const inGateOrder = raw('job.queue, job.kind, job.gate_key, job.priority, job.run_at')
+
+/** Whether a gate key belongs to a tenant: its name comes before the space. No tenant: that of a queue that is not fair. Keys of one tenant are next to each other. */
+export function isOfTenant(key: string, tenant: string): Sql {
+  return raw(`${key} >= ${tenant} || ' ' and ${key} < ${tenant} || '!'`)
+}
