@@ -51,6 +51,7 @@ export {
 export type { JobId } from './job/id.ts'
 export type { KindLimit, LimitRules, Rate } from './job/limit.ts'
 export { can, type FinalState, isFinal, type LiveState, type MoveName, type State } from './job/machine.ts'
+export type { Middleware, RunningAttempt, SentSignal, SubmittedJob } from './job/middleware.ts'
 export {
   type MissedMode,
   type OverlapMode,
@@ -58,7 +59,6 @@ export {
   type ScheduleTiming,
   slotOf,
 } from './job/schedule.ts'
-export type { Middleware, RunningAttempt, SentSignal, SubmittedJob } from './job/middleware.ts'
 export type { Actor, TenantScope } from './job/scope.ts'
 export type { OnConflict, SubmitOutcome, Unique } from './job/unique.ts'
 export type { Wait, Waits } from './job/wait.ts'

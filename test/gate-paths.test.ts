@@ -67,7 +67,10 @@ test('a job with a limit runs when a bulk operation or its unique key brings it 
   await second.result()
 })
 
-test('a queued job with a limit that is reprioritized keeps its gate, and goes first there', async ({ open, query }) => {
+test('a queued job with a limit that is reprioritized keeps its gate, and goes first there', async ({
+  open,
+  query,
+}) => {
   const order: unknown[] = []
   const ranked = defineJob('ranked', { limit: { concurrency: 1 }, run: ({ input }) => void order.push(input) })
   const hf = await open({ jobs: [ranked] })

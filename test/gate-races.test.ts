@@ -117,7 +117,9 @@ test('one job that cannot be sent to its gate stops no other', async ({ hf, quer
 test('an idle gate is removed once its bucket would be full again', async ({ hf, store, query }) => {
   await hf.limits.set({ kind: 'work', key: '*' }, { rate: { limit: 1, perMs: 3 * 3_600_000 } })
   const idleFor = (key: string, hours: number) =>
-    query(`insert into holdfast.gate (queue, kind, key, tokens, refilled_at, used_at) values ('q', 'work', ' ${key}', 0, now() - interval '${hours} h', now() - interval '${hours} h')`)
+    query(
+      `insert into holdfast.gate (queue, kind, key, tokens, refilled_at, used_at) values ('q', 'work', ' ${key}', 0, now() - interval '${hours} h', now() - interval '${hours} h')`,
+    )
   await idleFor('full', 4)
   await idleFor('filling', 2)
   await runDuty(store)

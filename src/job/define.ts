@@ -254,7 +254,17 @@ export function defineJob(
   kind: string,
   definition: Common<Schema> & Partial<AnyStage> & { stages?: readonly (AnyStage | undefined)[] | undefined },
 ): AnyJob {
-  const { input, queue = 'default', priority = 2, crashBudget, keep, limit, schedule, stages: given, ...alone } = definition
+  const {
+    input,
+    queue = 'default',
+    priority = 2,
+    crashBudget,
+    keep,
+    limit,
+    schedule,
+    stages: given,
+    ...alone
+  } = definition
   const stages = given ? given.filter((stage) => stage !== undefined) : [{ ...alone, name: 'run' } as AnyStage]
   const kept = keptMsOf(keep)
   const rules = {

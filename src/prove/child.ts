@@ -11,6 +11,7 @@ import { migrate } from '../schema/migrate.ts'
 import { carryOutInBulk } from './bulk-orders.ts'
 import { carryOutOnBus } from './bus-orders.ts'
 import { proverKinds } from './kinds.ts'
+import { carryOutOnLimits } from './limit-orders.ts'
 import type { Report } from './observed.ts'
 import type { Answer, BarrierOrder, MemberMessage, Order } from './orders.ts'
 import { ownerName, proverOwner } from './owner.ts'
@@ -91,15 +92,8 @@ async function carryOut(order: Order): Promise<string[]> {
     case 'free-queue':
       return carryOutInBulk(running(), order)
     case 'limit':
-      await running().limits.set({ queue: 'limited' }, { concurrency: 2 })
-      await running().limits.set({ kind: 'limited', key: 'one' }, { concurrency: 1 })
-      await running().limits.list()
-      await running().limits.remove({ kind: 'limited', key: 'one' })
-      await running().limits.remove({ queue: 'limited' })
-      return []
     case 'limit-remote':
-      await running().limits.set({ kind: 'remote-limited' }, { concurrency: 1 })
-      return []
+      return carryOutOnLimits(running(), order.do)
     case 'reclaim':
       await running().reclaim({ supervisor, pid: order.pid })
       return []

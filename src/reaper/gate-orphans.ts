@@ -14,7 +14,8 @@ export const gateOrphans = {
     comesAbout: 'A process dies while it sets a limit, or a submit commits after the limit that it did not see.',
     found: 'Queued jobs without a gate, of a kind or queue that has a limit.',
     revived: 'They are sent to their gates.',
-    bound: '1 s for each 10,000 queued jobs; 10 s for each 5,000 if the submit commits more than a minute after the limit',
+    bound:
+      '1 s for each 10,000 queued jobs; 10 s for each 5,000 if the submit commits more than a minute after the limit',
     duty: 'reopenGates',
     test: 'jobs that were queued before a limit was set wait at its gate',
   },

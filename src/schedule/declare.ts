@@ -77,7 +77,15 @@ export async function declareSchedules(
       const nextMs = slotsOf(definition).next(now.getTime())
       const nextAt = nextMs === null ? null : new Date(nextMs)
       const most = mostDeclared
-      const params = { ...definition, input: String(input), nextAt, revision: null, declared: checksumOf(definition), by: 'deploy', most }
+      const params = {
+        ...definition,
+        input: String(input),
+        nextAt,
+        revision: null,
+        declared: checksumOf(definition),
+        by: 'deploy',
+        most,
+      }
       await store.contend(setSchedule, params)
     }
   }

@@ -24,8 +24,7 @@ export const weighing = (places: Sql): Sql => sql`
           ) as sized`
 
 /** Whether to take a row of `weighing`. */
-export const isFitting = (soFar: Sql, mostBytes: Sql): Sql =>
-  sql`${soFar} <= ${mostBytes} or ${soFar} = weighed.bytes`
+export const isFitting = (soFar: Sql, mostBytes: Sql): Sql => sql`${soFar} <= ${mostBytes} or ${soFar} = weighed.bytes`
 
 /**
  * As many of the picked jobs, in order, as fit into so many bytes; the first one in any case. If all are light, as

@@ -11,7 +11,11 @@ export const remote: Scenario = {
   // only here do these decide what a remote worker is told
   also: ['session.beat', 'job.release', 'session.close', 'signal.await'],
   // before there are jobs, a claim finds nothing
-  behind: { 'job.claim_remote': 'job.submit', 'job.claim_remote_gated': 'job.submit', 'attempt.forgotten': 'job.claim_remote' },
+  behind: {
+    'job.claim_remote': 'job.submit',
+    'job.claim_remote_gated': 'job.submit',
+    'attempt.forgotten': 'job.claim_remote',
+  },
   async run(context) {
     const { processes } = context
     await startSubmitterAndWorkers(context)

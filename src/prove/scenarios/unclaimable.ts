@@ -6,7 +6,8 @@ import { allowClaims, refuseClaims } from './unclaimable.sql.ts'
 /** A database that rejects every claim of two kinds, one of which waits at a gate, and accepts them later. */
 export const unclaimable: Scenario = {
   name: 'unclaimable',
-  provokes: 'jobs that make every claim fail, one of them at a gate: found among the others, postponed, and claimed once that works',
+  provokes:
+    'jobs that make every claim fail, one of them at a gate: found among the others, postponed, and claimed once that works',
   owns: ['job.due_ids', 'job.claim_only', 'gate.pick', 'job.claim_only_gated', 'job.postpone'],
   async run(context) {
     const { ask } = context

@@ -1,5 +1,5 @@
-import { startOfJobs } from '../../limits/limits.ts'
 import { type Adopted, adoptJobs } from '../../limits/limits.sql.ts'
+import { startOfJobs } from '../../limits/limits.ts'
 import type { Runner } from '../../postgres/store.ts'
 import { type Duty, type Note, report } from '../duty.ts'
 import { collectHints, forgetGates, type GateCursor, reopenClosed } from '../gate.sql.ts'
