@@ -80,7 +80,7 @@ test('a queued job with a limit that is reprioritized keeps its gate, and goes f
     [1, 2].map((input) => ({ input, tenant: `tenant-${input}` })),
   )
   await hf.reap()
-  await carriedOut(hf, { operation: 'priority', priority: 1, filter: { tenant: 'tenant-2' } })
+  await carriedOut(hf, { operation: 'priority', priority: 1, filter: { kind: 'ranked', tenant: 'tenant-2' } })
   expect(await query('select gate_key from holdfast.ready')).toEqual([{ gate_key: ' ' }, { gate_key: ' ' }])
   await hf.work()
   await hf.limits.remove({ kind: 'ranked' })

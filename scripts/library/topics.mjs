@@ -19,7 +19,16 @@ export const topics = [
     page: 'jobs',
     title: 'Define jobs',
     about: 'Kinds, stages, fan-outs, and what a handler receives.',
-    holds: ['job/define', 'job/fan-out', 'job/wait', 'job/id', 'worker/attempt', 'worker/snooze', 'PermanentError', 'RateLimited'],
+    holds: [
+      'job/define',
+      'job/fan-out',
+      'job/wait',
+      'job/id',
+      'worker/attempt',
+      'worker/snooze',
+      'PermanentError',
+      'RateLimited',
+    ],
   },
   {
     page: 'limits',

@@ -1,6 +1,7 @@
+import { aheadCount } from '../why/ahead.ts'
 import { formatStage } from '../why/case.ts'
 import type { Facts, KindFacts } from '../why/facts.ts'
-import { aheadCount, formatPause } from '../why/queued.ts'
+import { formatPause } from '../why/pause.ts'
 import { noteOf } from './format-job.ts'
 import { formatDuration } from './format-time.ts'
 import { type Cell, table } from './table.ts'

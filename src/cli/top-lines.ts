@@ -4,7 +4,7 @@ import type { OldSnapshot, Recovery, Revival, Stranded } from '../reads/recovery
 import type { Session } from '../reads/sessions.ts'
 import type { Backlog } from '../webhooks/deliveries.ts'
 import { formatSnapshot } from '../why/old-snapshot.ts'
-import { formatPause } from '../why/queued.ts'
+import { formatPause } from '../why/pause.ts'
 import { formatHolder } from './format-event.ts'
 import { formatAge, formatClock, formatDuration } from './format-time.ts'
 import { shortId } from './pick-job.ts'

@@ -976,6 +976,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List limits
+         * @description Limits that the code declares, and those that were set at run time.
+         *
+         *     Requires the scope `read` and a key for all tenants.
+         */
+        get: operations["listLimits"];
+        put?: never;
+        /**
+         * Set a limit
+         * @description It takes effect at once, and takes precedence over what the code declares until it is removed. Running jobs above a lower limit keep running.
+         *
+         *     Requires the scope `operate` and a key for all tenants.
+         */
+        post: operations["setLimit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/limits/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove a limit
+         * @description Removes what was set at run time. What the code declares applies again, and is returned.
+         *
+         *     Requires the scope `operate` and a key for all tenants.
+         */
+        post: operations["removeLimit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/kinds": {
         parameters: {
             query?: never;
@@ -1410,6 +1460,8 @@ export interface components {
             delayMs?: number;
             /** @description 1 (first) to 4 (last). */
             priority?: number;
+            /** @description What the limit of the kind counts the job by. */
+            limitKey?: string;
             /** @description Small custom data, stored with the job. */
             meta?: {
                 [key: string]: unknown;
@@ -2154,6 +2206,42 @@ export interface components {
             submitted: number;
             existing: number;
         };
+        Limit: {
+            target: components["schemas"]["LimitTarget"];
+            /** @description How many jobs may be held by workers at the same time. */
+            concurrency?: number;
+            /** @description How many jobs may start in a span of time. */
+            rate?: {
+                limit: number;
+                perMs: number;
+            };
+            /** @description Whether the tenants of a queue take turns. */
+            fair?: boolean;
+            /** @description How many turns a tenant gets for one of another. Default: 1. */
+            weights?: {
+                [key: string]: number;
+            };
+            /**
+             * @description Whether the code declares it, or it was set at run time.
+             * @enum {string}
+             */
+            source: "declared" | "set";
+            /** @description How many jobs hold a slot now; null for the limit on every key. */
+            running: number | null;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            changedAt: string;
+            changedBy: string | null;
+        };
+        LimitTarget: {
+            queue: string;
+        } | {
+            kind: string;
+            /** @description A key of the kind, or `*` for every key. */
+            key?: string;
+        };
         Kind: {
             name: string;
             /** @description Tenant whose jobs this definition applies to; null for all tenants. A definition for all tenants takes precedence. */
@@ -2342,6 +2430,7 @@ export interface components {
             attempt: number;
             /** @enum {string} */
             outcome: "released";
+            retryAfterMs?: number;
         } | {
             /**
              * Format: uuid
@@ -4023,6 +4112,99 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Backfilled"];
+                };
+            };
+        };
+    };
+    listLimits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All limits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        limits: components["schemas"]["Limit"][];
+                    };
+                };
+            };
+        };
+    };
+    setLimit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    target: components["schemas"]["LimitTarget"];
+                    /** @description How many jobs may be held by workers at the same time. */
+                    concurrency?: number;
+                    /** @description How many jobs may start in a span of time. */
+                    rate?: {
+                        limit: number;
+                        perMs: number;
+                    };
+                    /** @description Whether the tenants of a queue take turns. */
+                    fair?: boolean;
+                    /** @description How many turns a tenant gets for one of another. Default: 1. */
+                    weights?: {
+                        [key: string]: number;
+                    };
+                    by?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The limit. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        limit: components["schemas"]["Limit"] & (Record<string, never> | null);
+                    };
+                };
+            };
+        };
+    };
+    removeLimit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    target: components["schemas"]["LimitTarget"];
+                    by?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The limit that applies now; null if there is none. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        limit: components["schemas"]["Limit"] & (Record<string, never> | null);
+                    };
                 };
             };
         };

@@ -11,6 +11,7 @@ import { definitionProblem } from './validate.ts'
 import type { Waits } from './wait.ts'
 
 export { isName, isPriority, priorities } from './names.ts'
+export { isSuspect, suspectCrashes } from './suspect.ts'
 
 /** A schema of any library that implements Standard Schema: Zod, Valibot, ArkType and others. */
 export type Schema<In = unknown, Out = unknown> = StandardSchemaV1<In, Out>
@@ -288,16 +289,4 @@ const brand = Symbol.for('holdfast.job')
 /** Whether a value was returned by `defineJob`, of this copy of Holdfast or another. */
 export function isJob(value: unknown): value is AnyJob {
   return typeof value === 'object' && value !== null && brand in value
-}
-
-/** The number of lost workers from which on a job is suspected of killing them. */
-export const suspectCrashes = 2
-
-/**
- * Whether a job is suspected of killing its workers: it has lost two, or has lost one and may lose only one more. A suspect runs alone in its
- * process. So a job that does kill its workers uses up no crash budget but its own, and an innocent job can't be quarantined because of
- * another one.
- */
-export function isSuspect({ crashes, crashBudget }: { crashes: number; crashBudget: number }): boolean {
-  return crashes >= suspectCrashes || (crashes === 1 && crashBudget <= suspectCrashes)
 }

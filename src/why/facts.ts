@@ -1,6 +1,7 @@
 import type { State } from '../job/machine.ts'
 import type { LimitFacts } from './limit-facts.ts'
 import type { SnapshotFacts } from './old-snapshot.ts'
+import type { ScheduledFacts } from './scheduled-facts.ts'
 
 /** How many jobs ahead of another are counted. */
 export const mostAhead = 1000
@@ -223,25 +224,6 @@ export interface KindFacts {
   tenant?: string | null
   /** The queue that the rule of its own tenant names, if the rule for all tenants overrides it. */
   ownQueue?: string
-}
-
-/** The slot that it was submitted for, and the schedule, unless that was removed. */
-export interface ScheduledFacts {
-  schedule: string
-  slotAt: Moment
-  what: string
-  decidedAt: Moment
-  /** Who triggered or backfilled it. */
-  by?: string | null
-  nextAt?: Moment | null
-  bufferedAt?: Moment | null
-  pausedAt?: Moment | null
-  missed?: string | null
-  problem?: string | null
-  /** Whether it is the last job of the schedule. */
-  isLast?: boolean
-  /** Whether a later slot replaced it. */
-  isReplaced?: boolean
 }
 
 /**

@@ -1,10 +1,12 @@
 import { formatDuration } from '../errors/duration.ts'
 import { isSuspect } from '../job/define.ts'
 import type { OrphanName } from '../reaper/orphans.ts'
+import { formatAhead } from './ahead.ts'
 import { ago, isPast, type JobCase, later, type Next, plural, sinceMs, until } from './case.ts'
-import { mostAhead, type WorkerFacts } from './facts.ts'
+import type { WorkerFacts } from './facts.ts'
 import { limitRules } from './limited.ts'
 import { formatSnapshot } from './old-snapshot.ts'
+import { formatPause } from './pause.ts'
 import type { Rule } from './rule.ts'
 
 const states = ['queued'] as const
@@ -290,19 +292,4 @@ function lastError({ facts }: JobCase): string {
     ?.data as { error?: { message?: unknown } } | null | undefined
   const message = data?.error?.message
   return typeof message === 'string' ? ` (${message})` : ''
-}
-
-/** Who paused a queue and why, as far as known. */
-export function formatPause({ pausedBy, reason }: { pausedBy?: string | null; reason?: string | null }): string {
-  return `${pausedBy ? ` by ${pausedBy}` : ''}${reason ? ` (${reason})` : ''}`
-}
-
-/** How many jobs are ahead of another, in words. */
-export function aheadCount(ahead: number): string {
-  return ahead >= mostAhead ? `at least ${mostAhead.toLocaleString('en')}` : String(ahead)
-}
-
-function formatAhead(ahead: number | null | undefined): string {
-  if (!ahead) return ''
-  return `; ${aheadCount(ahead)} due ${ahead === 1 ? 'job is' : 'jobs are'} ahead of it`
 }

@@ -1,8 +1,8 @@
 import { finalStates, liveStates } from '../job/machine.ts'
 import { ago, type JobCase, later, type Next, sinceMs } from './case.ts'
 import { formatEnd } from './ended.ts'
-import type { ScheduledFacts } from './facts.ts'
 import type { Rule } from './rule.ts'
+import type { ScheduledFacts } from './scheduled-facts.ts'
 
 /** A process that runs looks at schedules each second. */
 const lookMs = 1_000
