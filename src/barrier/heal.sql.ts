@@ -1,3 +1,4 @@
+import type { Page } from '../postgres/page.ts'
 import { raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { firing, isOpen, wakeIfFired } from './barrier.sql.ts'
 
@@ -20,14 +21,8 @@ const isOverdue = sql`${isOpen} and barrier.expires_at < now()`
 const isExpiredBarrier = sql`${isOverdue} and holdfast.owned_arrived(barrier.id) < barrier.total`
 const lostMs = raw('(extract(epoch from now() - barrier.expires_at) * 1000)::float8 as lost_ms')
 
-/** Some of the barriers behind this one, in the order of their ids. */
-interface Page {
-  after: string
-  limit: number
-}
-
 /** Some of the open barriers that fulfil a condition. All are looked up first, so that no plan walks over those that have ended. */
-const openOnes = (p: Page, which: Sql, lost = raw('0::float8 as lost_ms')) => sql`
+const openOnes = (p: Page<string>, which: Sql, lost = raw('0::float8 as lost_ms')) => sql`
   with found as materialized (
     select barrier.id, ${lost}
     from holdfast.owned_barrier as barrier
@@ -40,19 +35,19 @@ const openOnes = (p: Page, which: Sql, lost = raw('0::float8 as lost_ms')) => sq
   limit ${p.limit}`
 
 /** Open barriers whose count says that all parts have arrived, or is negative. */
-export const findDrained = statement<{ id: string; lost_ms: number }>()('owned_barrier.drained', (p: Page) =>
+export const findDrained = statement<{ id: string; lost_ms: number }>()('owned_barrier.drained', (p: Page<string>) =>
   openOnes(p, sql`(barrier.arrived >= barrier.total or barrier.arrived < 0)`),
 )
 
 /** Quiet barriers whose count has not been compared with the ledger for a while. */
 export const findUnchecked = statement<{ id: string; lost_ms: number }>()(
   'owned_barrier.unchecked',
-  (p: Page & { quietMs: number }) =>
+  (p: Page<string> & { quietMs: number }) =>
     openOnes(p, sql`greatest(barrier.moved_at, barrier.checked_at) < now() - ${p.quietMs}::float8 * interval '1 ms'`),
 )
 
 /** Expired barriers without an owner. */
-export const findUnowned = statement<{ id: string; lost_ms: number }>()('owned_barrier.unowned', (p: Page) =>
+export const findUnowned = statement<{ id: string; lost_ms: number }>()('owned_barrier.unowned', (p: Page<string>) =>
   openOnes(p, sql`barrier.expires_at < now() and barrier.owner is null and barrier.due_at <= now()`, lostMs),
 )
 

@@ -26,7 +26,7 @@ export function makeLog(level: string): Log {
   return pino({ level, base: { name: 'holdfast', pid: process.pid } }, { write })
 }
 
-/** The same logger, but one that fails loses a line and nothing else: whoever logs has something more important to do. */
+/** The same logger, but one that fails loses a line and nothing else: the caller has more important things to do. */
 export function harmless(log: Log): Log {
   const lose = () => {} // there is no other place to report it
   const at = (level: keyof Log) => (facts: object, message: string) => {

@@ -1,5 +1,6 @@
 import { itemCounts } from '../job/fan-out.ts'
 import { lowestId } from '../job/id.ts'
+import type { Page } from '../postgres/page.ts'
 import { legal, raw, type Sql, sql, statement } from '../postgres/sql.ts'
 import { countersOf, endedOf } from '../transitions/barrier-counters.sql.ts'
 import { joiningIf } from '../transitions/end.sql.ts'
@@ -23,12 +24,6 @@ export interface HealedRow {
 interface Batch {
   limit: number
   only?: string[] | undefined
-}
-
-/** Some of the barriers behind this one, in the order of their ids. */
-interface Page {
-  after: string
-  limit: number
 }
 
 const isMeant = (p: Batch, id = raw('barrier.id')) =>
@@ -79,7 +74,7 @@ export const joinDrained = statement<HealedRow>()(
 /** Barriers that have not joined, with their jobs. */
 export const openBarriers = statement<{ id: string; job_id: string }>()(
   'barrier.open_ones',
-  (p: Page) => sql`
+  (p: Page<string>) => sql`
   select barrier.id, barrier.job_id
   from holdfast.barrier
   where barrier.joined_at is null and barrier.id > ${p.after}::uuid
@@ -90,7 +85,7 @@ export const openBarriers = statement<{ id: string; job_id: string }>()(
 /** Jobs that wait for their items. */
 export const waitingJobs = statement<{ id: string; job_id: string }>()(
   'barrier.waiting_jobs',
-  (p: Page) => sql`
+  (p: Page<string>) => sql`
   select job_id as id, job_id
   from holdfast.waiting
   where job_id > ${p.after}::uuid
@@ -136,7 +131,7 @@ export const recountBarriers = statement<HealedRow>()(
 /** Barriers with live items that were stopped, or whose job is gone. */
 export const findUnstopped = statement<{ id: string; job_id: string; is_abandoned: boolean; is_expired: boolean }>()(
   'barrier.unstopped',
-  (p: Page) => sql`
+  (p: Page<string>) => sql`
   select barrier.id, barrier.job_id, not ${hasJob} as is_abandoned, coalesce(barrier.expires_at <= barrier.stopped_at, false) as is_expired
   from holdfast.barrier
   where barrier.joined_at is null and barrier.id > ${p.after}::uuid and (barrier.stopped_at is not null or not ${hasJob}) and ${hasItems}
@@ -150,7 +145,7 @@ export const findUnstopped = statement<{ id: string; job_id: string; is_abandone
  */
 export const findOrphanItems = statement<{ id: string }>()(
   'barrier.orphan_items',
-  (p: Page) => sql`
+  (p: Page<string>) => sql`
   with recursive named (id) as (
     (select item.barrier_id from holdfast.ready as item where item.barrier_id is not null order by item.barrier_id limit 1)
     union all

@@ -1,4 +1,5 @@
 import type { HeldFence, JobId } from '../job/id.ts'
+import type { Page } from '../postgres/page.ts'
 import { eventOf, raw, type Sql, sql, statement, target } from '../postgres/sql.ts'
 import { deadlineOf, heldPlace, requeueing, takingOutOnly } from '../transitions/leases.sql.ts'
 import { snapshotting } from '../transitions/snapshot.sql.ts'
@@ -115,7 +116,7 @@ export const findHung = statement<OrphanRow>()(
 /** The leases that there are. */
 export const openLeases = statement<{ id: number }>()(
   'lease.open_ones',
-  (p: { after: number; limit: number }) => sql`
+  (p: Page<number>) => sql`
   select id
   from holdfast.lease
   where id > ${p.after}::bigint

@@ -1,8 +1,9 @@
 import { isHeldUp } from '../postgres/connection.ts'
+import type { Page } from '../postgres/page.ts'
 import type { Statement } from '../postgres/sql.ts'
 import type { Runner } from '../postgres/store.ts'
 import { isNobodys, runBatch, type Told } from '../transitions/batch.ts'
-import { type Page, Walk } from './walk.ts'
+import { Walk } from './walk.ts'
 
 /** Rows that one statement handles together. */
 export interface Handling<Key, Row> {

@@ -1,4 +1,5 @@
 import { sessionLockClass, sessionLockOf } from '../postgres/locks.ts'
+import type { Page } from '../postgres/page.ts'
 import { raw, sql, statement } from '../postgres/sql.ts'
 
 /** A session that was ended because its process is gone. */
@@ -118,7 +119,7 @@ export const endKeyless = statement<EndedRow>()(
 /** Sessions that have not ended. */
 export const openSessions = statement<{ id: number }>()(
   'session.open_ones',
-  (p: { after: number; limit: number }) => sql`
+  (p: Page<number>) => sql`
   select id
   from holdfast.session
   where ended_at is null and id > ${p.after}::bigint
@@ -129,7 +130,7 @@ export const openSessions = statement<{ id: number }>()(
 /** Sessions whose workers were heard from again, and whose jobs may still count a crash that did not happen. Locked rows are left for later. */
 export const returnedSessions = statement<{ id: number }>()(
   'session.returned',
-  (p: { after: number; limit: number }) => sql`
+  (p: Page<number>) => sql`
   select id
   from holdfast.session
   where came_back_at is not null and cleared_at is null and id > ${p.after}::bigint

@@ -1,8 +1,4 @@
-/** Some of the rows that a walk comes by: those behind this key, in the order of their keys. */
-export interface Page<Key> {
-  after: Key
-  limit: number
-}
+import type { Page } from '../postgres/page.ts'
 
 /**
  * A walk over rows in the order of their ids, some at a time. At the end it starts over. So rows that can't be handled, because they are

@@ -33,7 +33,7 @@ const folder = new URL('../../migrations/', import.meta.url)
 const oldestServer = 140_000
 const longestWaitMs = 60_000
 const lockPollMs = 50
-/** How long a migration waits for a table, and then pauses: whoever needs the same table waits behind it. */
+/** How long a migration waits for a table, and then pauses: all other statements that need the table wait behind it. */
 const tableWait = { lockMs: 200, pauseMs: 1_000 }
 
 let reading: Promise<Migration[]> | undefined

@@ -1,9 +1,9 @@
 import { lowestId } from '../../../job/id.ts'
+import type { Page } from '../../../postgres/page.ts'
 import type { Statement } from '../../../postgres/sql.ts'
 import type { Runner } from '../../../postgres/store.ts'
 import { type Duty, type FailedRow, type Healed, report } from '../../duty.ts'
 import { type Bad, RowByRow } from '../../row-by-row.ts'
-import type { Page } from '../../walk.ts'
 
 /** The most barriers that one statement heals. */
 export const batch = 100

@@ -1,11 +1,12 @@
 import { lowestId } from '../../../job/id.ts'
 import { isCancelled } from '../../../postgres/connection.ts'
+import type { Page } from '../../../postgres/page.ts'
 import type { Runner } from '../../../postgres/store.ts'
 import { stopBarriers } from '../../../settle/fan-out.sql.ts'
 import { runBatch, type Told } from '../../../transitions/batch.ts'
 import { type CancelledRow, mostAtOnce } from '../../../transitions/cancel.sql.ts'
 import { type DutyReport, type Healed, report } from '../../duty.ts'
-import { type Page, Walk } from '../../walk.ts'
+import { Walk } from '../../walk.ts'
 import { batch, failedOf } from './healing.ts'
 
 /** A barrier with items that must not go on. Without `is_abandoned`, the barrier itself is gone. */
